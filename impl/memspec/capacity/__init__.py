@@ -1,0 +1,1 @@
+"""Whose space is counted, and in which unit?"""

@@ -1,0 +1,1 @@
+"""Who may reuse it, and who decides?"""

@@ -1,0 +1,1 @@
+"""Which bytes, where, and in what state?"""

@@ -1,0 +1,1 @@
+"""Who owns it, and when is it done?"""

@@ -1,0 +1,1 @@
+"""What reads, binds and shows the specification: pages, vectors, the clause lock, verification, gallery, evidence, site."""

@@ -1,0 +1,82 @@
+"""YAML that remembers its lines, checked against a JSON schema; every complaint names file and line."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+
+from memspec_tools.errors import SpecError
+
+
+def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int = 1) -> tuple[Any, yaml.Node]:
+    """The data of ``text`` and its syntax tree, which :func:`line_of` reads. Dates become ISO strings.
+
+    ``first_line`` is the line of ``path`` on which ``text`` begins. Raises SpecError for bad YAML, a repeated key, or data that the schema
+    does not admit.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = _plain(yaml.safe_load(text))
+    except yaml.MarkedYAMLError as trouble:
+        mark = trouble.problem_mark or trouble.context_mark
+        raise SpecError(path, first_line + (mark.line if mark else 0), f"not YAML: {trouble.problem}") from trouble
+    except (yaml.YAMLError, ValueError) as trouble:
+        raise SpecError(path, first_line, f"not YAML: {' '.join(str(trouble).split())}") from trouble
+    if node is None:
+        raise SpecError(path, first_line, "empty where data is due")
+    _refuse_repeated_keys(node, path, first_line)
+    errors = sorted(Draft202012Validator(schema).iter_errors(data), key=lambda e: line_of(node, e.absolute_path))
+    if errors:
+        worst = errors[0]
+        while worst.context:
+            worst = max(worst.context, key=lambda e: len(e.absolute_path))
+        where = ".".join(str(step) for step in worst.absolute_path)
+        message = " ".join(worst.message.split())
+        message = message if len(message) < 200 else message[:197] + "..."
+        raise SpecError(path, first_line + line_of(node, worst.absolute_path), f"{where}: {message}" if where else message)
+    return data, node
+
+
+def line_of(node: yaml.Node, steps: Sequence[str | int]) -> int:
+    """Zero-based line of the element that ``steps`` (keys and indices) lead to, or of the nearest one above it."""
+    line = node.start_mark.line
+    for step in steps:
+        found: yaml.Node | None = None
+        if isinstance(node, yaml.MappingNode):
+            found = next((value for key, value in node.value if key.value == str(step)), None)
+            line = next((key.start_mark.line for key, _ in node.value if key.value == str(step)), line)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            found = node.value[step]
+            line = found.start_mark.line
+        if found is None:
+            break
+        node = found
+    return int(line)
+
+
+def _refuse_repeated_keys(node: yaml.Node, path: Path, first_line: int) -> None:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if key.value in seen:
+                    raise SpecError(path, first_line + key.start_mark.line, f"the key {key.value!r} appears twice")
+                seen.add(key.value)
+                waiting.append(value)
+        elif isinstance(node, yaml.SequenceNode):
+            waiting.extend(node.value)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_plain(value) for value in data]
+    return data.isoformat() if isinstance(data, datetime.date) else data
