@@ -1,10 +1,10 @@
 """What a gallery script needs: the device, a banner, metrics that can be recorded, and figures that survive dark mode.
 
-Scripts run under sphinx-gallery and plainly (``python plot_x.py --device cuda``). The standard library is enough to import
-this module; torch and matplotlib are imported by the functions that need them.
+Scripts run under sphinx-gallery and plainly (``python plot_x.py --device cuda``). The standard library is enough to
+import this module; torch and matplotlib are imported by the functions that need them.
 
-Environment: ``MEMSPEC_DEVICE`` asks for a device, ``MEMSPEC_RECORD`` names a file to which every metric is appended as one
-JSON line.
+Environment: ``MEMSPEC_DEVICE`` asks for a device, ``MEMSPEC_RECORD`` names a file to which every metric is appended as
+one JSON line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F
 INK = "#7A7F87"
 
 
-class DeviceRefused(ValueError):
+class DeviceError(ValueError):
     """The device that was asked for is unknown or absent; names it and what there is."""
 
 
@@ -49,7 +49,7 @@ def cuda_name() -> str | None:
 def device(argv: Sequence[str] | None = None) -> Device:
     """The device to run on: ``--device``, else ``MEMSPEC_DEVICE``, else "cuda" where there is one, else "cpu".
 
-    Other arguments in ``argv`` (default: those of the process) are left alone. Raises DeviceRefused when the device is
+    Other arguments in ``argv`` (default: those of the process) are left alone. Raises DeviceError when the device is
     neither "cpu" nor "cuda", or is "cuda" where none can be used; it never falls back in silence.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -62,9 +62,9 @@ def device(argv: Sequence[str] | None = None) -> Device:
         return "cpu"
     if asked == "cuda":
         if cuda_name() is None:
-            raise DeviceRefused("device cuda was asked for, but torch finds no CUDA device here; use --device cpu")
+            raise DeviceError("device cuda was asked for, but torch finds no CUDA device here; use --device cpu")
         return "cuda"
-    raise DeviceRefused(f"device {asked!r} is not one of {', '.join(DEVICES)}")
+    raise DeviceError(f"device {asked!r} is not one of {', '.join(DEVICES)}")
 
 
 def version(distribution: str) -> str:
@@ -92,7 +92,7 @@ def banner(device: Device) -> None:
 def metric(name: str, value: float, unit: str = "", benchmark: bool = False) -> None:
     """Print ``name: value unit`` and, where ``MEMSPEC_RECORD`` names a file, append the metric to it as one JSON line.
 
-    ``benchmark`` is True only for a speed that was measured on the device in question; everything else is a count or a fact.
+    ``benchmark`` is True only for a speed that was measured on the device in question, never for a count or a fact.
     Raises ValueError for a value that is not a finite number, and for a benchmark without a unit.
     """
     number = value.item() if hasattr(value, "item") else value
@@ -104,20 +104,19 @@ def metric(name: str, value: float, unit: str = "", benchmark: bool = False) -> 
     print(f"{name}: {shown}{' ' + unit if unit else ''}", flush=True)
     if record := os.environ.get("MEMSPEC_RECORD"):
         line = json.dumps({"name": name, "value": number, "unit": unit, "benchmark": benchmark}, ensure_ascii=False)
-        with open(record, "a", encoding="utf-8") as lines:
+        with Path(record).open("a", encoding="utf-8") as lines:
             lines.write(line + "\n")
 
 
 def style() -> dict[str, Any]:
-    """matplotlib settings: Okabe-Ito colours, transparent ground, grey text and axes, glyphs as paths, reproducible SVG."""
-    from matplotlib import cycler
+    """matplotlib settings: Okabe-Ito colours, clear ground, grey text and axes, glyphs as paths, the same SVG each time."""
+    from matplotlib.rcsetup import cycler
 
-    grey = {key: INK for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor",
-                                 "xtick.color", "ytick.color", "legend.labelcolor", "grid.color")}  # fmt: skip
-    clear = {key: "none" for key in ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")}
+    grey = ("text.", "axes.label", "axes.edge", "axes.title", "xtick.", "ytick.", "legend.label", "grid.")
+    clear = ("figure", "axes", "savefig", "legend")
     return {
-        **grey,
-        **clear,
+        **{f"{part}color": INK for part in grey},
+        **{f"{part}.facecolor": "none" for part in clear},
         "savefig.transparent": True,
         "savefig.edgecolor": "none",
         "legend.edgecolor": "none",
@@ -141,7 +140,9 @@ def style() -> dict[str, Any]:
     }
 
 
-def figure(rows: int = 1, columns: int = 1, title: str = "", height: float = 3.2, width: float = 7.2, **options: Any) -> tuple[Any, Any]:
+def figure(
+    rows: int = 1, columns: int = 1, title: str = "", height: float = 3.2, width: float = 7.2, **options: Any
+) -> tuple[Any, Any]:
     """A figure of ``rows`` x ``columns`` axes in the house style, ``width`` x ``height`` inches in all.
 
     Returns ``(figure, axes)`` as ``matplotlib.pyplot.subplots`` does; ``options`` go there as well. The gallery and
@@ -173,7 +174,7 @@ def save_figures(folder: str | Path, stem: str) -> list[Path]:
 
 
 def launch(script: str, folder: str = "", *arguments: str) -> None:
-    """Run ``script`` as ``python script *arguments`` would, then write its figures into ``folder`` unless that is empty."""
+    """Run ``script`` as ``python script *arguments`` would, then write its figures into ``folder``, if one is given."""
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
     runpy.run_path(script, run_name="__main__")
