@@ -109,7 +109,7 @@ def metric(name: str, value: float, unit: str = "", benchmark: bool = False) -> 
 
 
 def style() -> dict[str, Any]:
-    """matplotlib settings: Okabe-Ito colours, clear ground, grey text and axes, glyphs as paths, the same SVG each time."""
+    """matplotlib settings: Okabe-Ito colours, clear ground, grey text and axes, glyphs as paths, reproducible SVG."""
     from matplotlib.rcsetup import cycler
 
     grey = ("text.", "axes.label", "axes.edge", "axes.title", "xtick.", "ytick.", "legend.label", "grid.")

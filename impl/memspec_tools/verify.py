@@ -1,0 +1,218 @@
+"""Every check on every implementation and every fault, in this process: the results that pages, records and tests show."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from memspec import __version__
+from memspec.conformance import CannotRun, Checks, Fault, Outcome, Verdict, judge
+from memspec_tools.findings import Finding, load_findings
+from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
+from memspec_tools.places import cache_dir
+from memspec_tools.vectors import run_vector
+
+LIMIT_S = 120.0
+WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "not-exercised", "pass", "not-run")
+
+Report = dict[str, Any]
+Tell = Callable[[str], None]
+
+
+class TookTooLong(Exception):
+    """A subject did not answer in time; it counts as a crash."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TookTooLong in this thread after ``seconds``. Without POSIX alarms, or outside the main thread, there is no limit."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: object) -> None:
+        raise TookTooLong(f"no verdict within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) -> dict[str, Verdict]:
+    """The verdict of each clause about the subject that ``make`` makes. What the subject prints goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            with time_limit(limit_s):
+                subject = make()
+        except CannotRun as why:
+            return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
+        except Exception as crash:
+            return {name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}") for name in checks.clauses}
+        fallen: dict[Any, Verdict] = {}
+        try:
+            with time_limit(limit_s):
+                judge(checks, subject, after=fallen.__setitem__)
+        except TookTooLong as late:
+            for name in checks.clauses:
+                fallen.setdefault(name, Verdict("crash" if len(fallen) == list(checks.clauses).index(name) else "not-run", detail=str(late)))
+        return {str(name): fallen[name] for name in checks.clauses}
+
+
+def verify(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
+    """Verify the findings named, or all, and return the report of ``memspec verify --json``."""
+    report = _shell(device)
+    report["findings"] = [with_outcomes(run_finding(finding, device, tell), finding) for finding in load_findings(slugs)]
+    return report
+
+
+def run_finding(finding: Finding, device: str, tell: Tell = lambda what: None) -> Report:
+    """Judge all implementations and faults of one finding. Test-decided clauses are filled in by :func:`with_outcomes`."""
+    page, checks = finding.page, finding.checks
+    implementations: dict[str, dict[str, Verdict]] = {}
+    for name, make in finding.implementations(device).items():
+        tell(f"{finding.slug}: {name}")
+        implementations[name] = judged(checks, make)
+    faults: list[Report] = []
+    for fault in finding.faults:
+        tell(f"{finding.slug}: fault {fault.name}")
+        faults.append(_fault_report(finding, fault, judged(checks, fault.subject)))
+    tell(f"{finding.slug}: vectors")
+    vectors = [(vector, run_vector(vector, checks, finding.reference)) for vector in finding.vectors]
+    clauses: list[Report] = []
+    for clause in page.clauses:
+        per = {name: verdicts[clause.id] for name, verdicts in implementations.items() if clause.id in verdicts}
+        overall = _overall(per)
+        if clause.unchecked:
+            overall = Verdict("unchecked", detail=clause.unchecked)
+        clauses.append({
+            "id": clause.id, "level": clause.level, "hash": clause.hash, "verdict": overall.outcome, "decided_by": clause.decided_by,
+            "broken_by": [fault["name"] for fault in faults if fault["matrix"].get(clause.id, {}).get("verdict") == "fail"],
+            "cases": overall.cases, "detail": overall.detail,
+            "implementations": {name: _verdict_report(verdict) for name, verdict in per.items()},
+        })  # fmt: skip
+    return {
+        "slug": page.slug, "area": page.area, "kind": page.kind, "clauses": clauses, "faults": faults,
+        "vectors": {
+            "valid": sum(vector.valid for vector, _ in vectors), "invalid": sum(not vector.valid for vector, _ in vectors),
+            "failed": [vector.id for vector, verdict in vectors if verdict.outcome != "pass"],
+            "details": {vector.id: verdict.detail for vector, verdict in vectors if verdict.outcome != "pass"},
+        },
+    }  # fmt: skip
+
+
+def with_outcomes(report: Report, finding: Finding) -> Report:
+    """Fill in what marked tests of this build decided; without a fresh outcome such a clause is "not-run"."""
+    decided = [clause for clause in report["clauses"] if clause["decided_by"] == "test"]
+    outcomes = read_outcomes(finding.slug, closure_hash(finding)) if decided else []
+    for clause in decided:
+        mine = [outcome for outcome in outcomes if outcome.clause == clause["id"]]
+        verdict, detail = _from_tests([outcome for outcome in mine if outcome.fault is None])
+        clause["verdict"], clause["detail"] = verdict, detail
+        clause["tests"] = [vars(outcome) for outcome in mine]
+        clause["broken_by"] = clause["broken_by"] + sorted({o.fault for o in mine if o.fault is not None and o.verdict == "pass"})
+    for fault in report["faults"]:
+        shown = [o for o in outcomes if o.fault == fault["name"]]
+        for outcome in shown:
+            seen = {"pass": "fail", "fail": "pass"}.get(outcome.verdict, outcome.verdict)  # the test passes when the twin is caught
+            fault["matrix"][outcome.clause] = {"verdict": seen, "cases": 1, "case": outcome.test, "detail": outcome.detail, "trace": []}
+        fault["verdict"] = _fault_verdict(fault["breaks"], {name: cell["verdict"] for name, cell in fault["matrix"].items()})
+    return report
+
+
+def closure_hash(finding: Finding) -> str:
+    from memspec_tools.closure import finding_closure
+
+    return finding_closure(finding.page).hash
+
+
+def complaints(report: Report) -> list[str]:
+    """Why the report is not green, one line each: a clause not passed, a MUST that nothing breaks, a fault missed, a vector failed."""
+    told: list[str] = []
+    for finding in report["findings"]:
+        for clause in finding["clauses"]:
+            waiting = clause["decided_by"] == "test" and clause["verdict"] == "not-run"
+            if clause["verdict"] not in ("pass", "unchecked") and not waiting:
+                told.append(f"{clause['id']}: {clause['verdict']}: {clause['detail']}")
+            if clause["level"].startswith("MUST") and clause["verdict"] == "pass" and not clause["broken_by"]:
+                told.append(f"{clause['id']}: no fault breaks it")
+        told += [f"{finding['slug']}: fault {f['name']}: {f['verdict']}" for f in finding["faults"] if f["verdict"] == "missed"]
+        told += [f"{finding['slug']}: vector {name}: {finding['vectors']['details'][name]}" for name in finding["vectors"]["failed"]]
+    return told
+
+
+def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
+    """The report of :func:`verify`, each finding from the cache while its closure is unchanged. For the site, in a fresh process."""
+    report = _shell(device)
+    for finding in load_findings(slugs):
+        path = cache_dir() / "verify" / device / f"{finding.slug}.json"
+        closure = closure_hash(finding)
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            kept = {}
+        if kept.get("closure") != closure:
+            kept = {"closure": closure, "report": run_finding(finding, device, tell)}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(kept), encoding="utf-8")
+        report["findings"].append(with_outcomes(kept["report"], finding))
+    return report
+
+
+def _shell(device: str) -> Report:
+    return {"memspec": __version__, "device": device,
+            "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}, "findings": []}  # fmt: skip
+
+
+def _overall(per: Mapping[str, Verdict]) -> Verdict:
+    """The worst verdict of those implementations that ran; "not-run" only when none did."""
+    return min(per.values(), key=lambda v: WORST_FIRST.index(v.outcome), default=Verdict("not-run", detail="no check decides it"))
+
+
+def _from_tests(outcomes: Sequence[TestOutcome]) -> tuple[str, str]:
+    if not outcomes:
+        return "not-run", "its marked test has not run in this build"
+    worst = min(outcomes, key=lambda outcome: SEVERITY.index(outcome.verdict))
+    return worst.verdict, worst.detail or ", ".join(outcome.test for outcome in outcomes)
+
+
+def _fault_report(finding: Finding, fault: Fault, verdicts: Mapping[str, Verdict]) -> Report:
+    matrix = {name: _verdict_report(verdict) for name, verdict in verdicts.items()}
+    breaks = sorted(f"{finding.slug}.{idea}" for idea in fault.breaks)
+    return {
+        "name": fault.name, "seen_in": fault.seen_in, "breaks": breaks, "origin": fault.origin, "note": fault.note,
+        "masked_by": fault.masked_by, "matrix": matrix,
+        "verdict": _fault_verdict(breaks, {name: cell["verdict"] for name, cell in matrix.items()}),
+    }  # fmt: skip
+
+
+def _fault_verdict(breaks: Sequence[str], seen: Mapping[str, str]) -> str:
+    if not breaks:
+        return "missed" if "fail" in seen.values() else "redundant"
+    outcomes = {seen.get(name, "not-run") for name in breaks}
+    if outcomes == {"fail"}:
+        return "caught"
+    return "not-run" if outcomes <= {"fail", "not-run"} else "missed"
+
+
+def _verdict_report(verdict: Verdict) -> Report:
+    return {
+        "verdict": verdict.outcome, "cases": verdict.cases, "case": _short(verdict.case), "detail": _short(verdict.detail),
+        "trace": [{key: _short(value) for key, value in row.items()} for row in verdict.trace],
+    }  # fmt: skip
+
+
+def _short(thing: object, limit: int = 600) -> str:
+    if thing is None:
+        return ""
+    text = thing if isinstance(thing, str) else repr(thing)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
