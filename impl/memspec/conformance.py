@@ -76,8 +76,12 @@ class Operation:
 
 def facet_methods(facet: type) -> tuple[str, ...]:
     """The public names that a facet (a Protocol class) asks of a subject, in the order of the source."""
-    return tuple(name for base in reversed(facet.__mro__) for name, thing in vars(base).items()
-                 if not name.startswith("_") and callable(thing))  # fmt: skip
+    return tuple(
+        name
+        for base in reversed(facet.__mro__)
+        for name, thing in vars(base).items()
+        if not name.startswith("_") and callable(thing)
+    )
 
 
 def lacks(subject: object, facet: type | None) -> tuple[str, ...]:
@@ -160,16 +164,20 @@ def once(run: Callable[..., Any]) -> Callable[..., Any]:
                 memory[key] = (run(subject, *rest), None)
             except Exception as trouble:
                 memory[key] = (None, trouble)
-        answer, trouble = memory[key]
-        if trouble is not None:
-            raise trouble
+        answer, raised = memory[key]
+        if raised is not None:
+            raise raised
         return answer
 
     return remembered
 
 
-def judge(checks: Checks, subject: Any, only: Iterable[ClauseId] | None = None,
-          after: Callable[[ClauseId, Verdict], None] = lambda name, verdict: None) -> dict[ClauseId, Verdict]:  # fmt: skip
+def judge(
+    checks: Checks,
+    subject: Any,
+    only: Iterable[ClauseId] | None = None,
+    after: Callable[[ClauseId, Verdict], None] = lambda name, verdict: None,
+) -> dict[ClauseId, Verdict]:
     """Decide every clause (or ``only`` some) about ``subject``; ``after`` is told of each verdict as it falls.
 
     A crash is an outcome of its own and never counts as a broken clause.
@@ -200,7 +208,7 @@ def decide(clause: Clause, subject: Any) -> Verdict:
             return Verdict("not-exercised", count, case, str(why))
         except Violation as broken:
             return Verdict("fail", count, case, str(broken), broken.trace)
-        except Exception as crash:
+        except (Exception, SystemExit) as crash:
             return Verdict("crash", count, case, f"{type(crash).__name__}: {crash}")
     return Verdict("pass" if count else "not-exercised", count)
 
@@ -211,8 +219,11 @@ def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     ``reference`` is a module, or a package whose modules are already imported. Raises ValueError for a name that no module of the
     reference has: a fault that changes nothing would be a straw man.
     """
-    inside = {n: m for n, m in sys.modules.items()
-              if m is not None and (n == reference.__name__ or n.startswith(reference.__name__ + "."))}  # fmt: skip
+    inside = {
+        n: m
+        for n, m in sys.modules.items()
+        if m is not None and (n == reference.__name__ or n.startswith(reference.__name__ + "."))
+    }
     inside.setdefault(reference.__name__, reference)
     if strangers := changed.keys() - {name for module in inside.values() for name in vars(module)}:
         raise ValueError(f"{reference.__name__} has no {', '.join(sorted(strangers))}")
@@ -221,7 +232,9 @@ def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     for name, module in inside.items():
         for thing in vars(module).values():
             if isinstance(thing, FunctionType) and thing.__module__ == name:
-                copy = FunctionType(thing.__code__, vars(twins[name]), thing.__name__, thing.__defaults__, thing.__closure__)
+                copy = FunctionType(
+                    thing.__code__, vars(twins[name]), thing.__name__, thing.__defaults__, thing.__closure__
+                )
                 copy.__kwdefaults__, copy.__doc__, copy.__module__ = thing.__kwdefaults__, thing.__doc__, name
                 copies[id(thing)] = copy
     for name, module in inside.items():

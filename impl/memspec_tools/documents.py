@@ -38,7 +38,9 @@ def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int 
         where = ".".join(str(step) for step in worst.absolute_path)
         message = " ".join(worst.message.split())
         message = message if len(message) < 200 else message[:197] + "..."
-        raise SpecError(path, first_line + line_of(node, worst.absolute_path), f"{where}: {message}" if where else message)
+        raise SpecError(
+            path, first_line + line_of(node, worst.absolute_path), f"{where}: {message}" if where else message
+        )
     return data, node
 
 

@@ -6,10 +6,12 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from memspec.conformance import CannotRun, Checks, Fault
+
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page, load_pages
 from memspec_tools.vectors import Vector, load_vectors
@@ -36,9 +38,9 @@ class Finding:
             if importlib.util.find_spec(f"{self.page.module}.{name}") is not None:
                 module = _optional(f"{self.page.module}.{name}")
                 if isinstance(module, str):
-                    made[name] = lambda why=module: _cannot(why)
+                    made[name] = partial(_cannot, module)
                 elif hasattr(module, "subject"):
-                    made[name] = lambda module=module: module.subject(device)
+                    made[name] = partial(module.subject, device)
         return made
 
 
@@ -59,7 +61,9 @@ def page_of(clause_id: str, pages: Iterable[Page]) -> Page:
             return page
         for tombstone in page.tombstones:
             if tombstone.id == clause_id:
-                raise SpecError(page.path, tombstone.line, f"{clause_id} is withdrawn; its successor is {tombstone.successor}")
+                raise SpecError(
+                    page.path, tombstone.line, f"{clause_id} is withdrawn; its successor is {tombstone.successor}"
+                )
     raise SpecError(None, None, f"there is no clause {clause_id!r}; `memspec list` names the findings")
 
 

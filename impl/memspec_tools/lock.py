@@ -74,8 +74,14 @@ def differences(pages: Iterable[Page], version: str, path: Path | None = None) -
         elif old.level == WITHDRAWN and entry.level != WITHDRAWN:
             told.append(str(SpecError(*place, f"{name} was withdrawn in {old.since}; an id is never reused")))
         elif (old.level, old.hash) != (entry.level, entry.hash):
-            told.append(str(SpecError(*place, f"{name} changed: locked {old.level} {old.hash}, now {entry.level} {entry.hash}")))
-    told += [str(SpecError(path or lock_path(), None, f"{name} is gone without a tombstone")) for name in locked if name not in now]
+            told.append(
+                str(SpecError(*place, f"{name} changed: locked {old.level} {old.hash}, now {entry.level} {entry.hash}"))
+            )
+    told += [
+        str(SpecError(path or lock_path(), None, f"{name} is gone without a tombstone"))
+        for name in locked
+        if name not in now
+    ]
     return told
 
 

@@ -35,7 +35,9 @@ def write_outcomes(outcomes: Iterable[TestOutcome], closures: Mapping[str, str])
     path = outcomes_path()
     kept = _read(path)
     for outcome in outcomes:
-        kept[outcome.test + "|" + outcome.clause] = vars(outcome) | {"closure": closures.get(outcome.clause.partition(".")[0], "")}
+        kept[outcome.test + "|" + outcome.clause] = vars(outcome) | {
+            "closure": closures.get(outcome.clause.partition(".")[0], "")
+        }
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")

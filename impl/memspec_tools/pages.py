@@ -1,15 +1,14 @@
-"""Spec pages: front matter by schema, clauses by their ids, tombstones of withdrawn ids, worked examples."""
+"""Spec pages: front matter by schema, sections in their order, clauses, worked examples."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from memspec_tools.clauses import ClauseText, Tombstone, read_clauses
 from memspec_tools.documents import read_yaml
 from memspec_tools.errors import SpecError
 from memspec_tools.places import spec_dir
@@ -20,12 +19,18 @@ AREAS = {
     "ordering": "Who owns it, and when is it done?",
     "compatibility": "Who may reuse it, and who decides?",
 }
-LEVELS = ("MUST NOT", "SHOULD NOT", "MUST", "SHOULD", "MAY")
-SECTIONS = ("Problem", "Rules", "Reference implementation", "Verification", "Not specified", "What the evidence does not show",
-            "Report notes", "Seen in the wild", "Cite")  # fmt: skip
+SECTIONS = (
+    "Problem",
+    "Rules",
+    "Reference implementation",
+    "Verification",
+    "Not specified",
+    "What the evidence does not show",
+    "Report notes",
+    "Seen in the wild",
+    "Cite",
+)
 MARKERS = {"Verification": "<!-- memspec:verification -->", "Cite": "<!-- memspec:cite -->"}
-
-Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"]
 
 _text = {"type": "string", "minLength": 1}
 FRONT_MATTER: dict[str, Any] = {
@@ -59,36 +64,6 @@ FRONT_MATTER: dict[str, Any] = {
         "reports": {"type": "array", "items": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}},
     },
 }
-
-_ATTRIBUTES = re.compile(r"^\{:\s*#(?P<id>\S+)\s+\.(?P<kind>clause|withdrawn)(?P<rest>(?:\s+[\w-]+=\"[^\"]*\")*)\s*\}\s*$")
-_ID = re.compile(r"^[a-z][a-z0-9]*(?:-[a-z0-9]+)*\.[a-z][a-z0-9]*(?:-[a-z0-9]+)*$")
-_KEYWORD = re.compile(r"\b(MUST NOT|SHALL NOT|SHOULD NOT|NOT RECOMMENDED|MUST|SHALL|SHOULD|MAY|REQUIRED|RECOMMENDED|OPTIONAL)\b")
-_CLAUSE_ATTRIBUTES = {"data-unchecked", "data-stricter", "data-decided-by"}
-
-
-@dataclass(frozen=True)
-class ClauseText:
-    """One clause as written: ``<slug>.<idea>``, its level, its text with white space folded, and the hash of that text."""
-
-    id: str
-    level: Level
-    text: str
-    line: int
-    hash: str
-    unchecked: str = ""
-    stricter: str = ""
-    decided_by: str = "verify"  # "verify" | "test"
-
-    @property
-    def idea(self) -> str:
-        return self.id.partition(".")[2]
-
-
-@dataclass(frozen=True)
-class Tombstone:
-    id: str
-    successor: str
-    line: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +106,11 @@ def load_pages(folder: Path | None = None) -> list[Page]:
     for page in pages:
         for tombstone in page.tombstones:
             if tombstone.successor != "none" and tombstone.successor not in known:
-                raise SpecError(page.path, tombstone.line, f"{tombstone.id} names the successor {tombstone.successor!r}, which is no clause")
+                raise SpecError(
+                    page.path,
+                    tombstone.line,
+                    f"{tombstone.id} names the successor {tombstone.successor!r}, which is no clause",
+                )
     return pages
 
 
@@ -150,17 +129,24 @@ def read_page(path: Path) -> Page:
     if (path.parent.name, path.stem) != (area, slug):
         raise SpecError(path, 2, f"slug and area say {area}/{slug}.md, the file is {path.parent.name}/{path.name}")
     body = "\n".join(lines[end + 1 :])
-    clauses, tombstones = _clauses(path, slug, lines, end + 1)
+    clauses, tombstones = read_clauses(path, slug, lines, end + 1)
     _check_sections(path, lines, end + 1)
     return Page(
-        slug, area, front["kind"], front["title"], " ".join(front["summary"].split()), front["status"], front["evidence"],
-        tuple(front["sources"]), tuple(front["reports"]), path, body, end + 2, tuple(clauses), tuple(tombstones),
-    )  # fmt: skip
-
-
-def clause_hash(text: str) -> str:
-    """First 8 hex digits of the SHA-256 of the text in NFC with white space folded."""
-    return hashlib.sha256(unicodedata.normalize("NFC", " ".join(text.split())).encode()).hexdigest()[:8]
+        slug,
+        area,
+        front["kind"],
+        front["title"],
+        " ".join(front["summary"].split()),
+        front["status"],
+        front["evidence"],
+        tuple(front["sources"]),
+        tuple(front["reports"]),
+        path,
+        body,
+        end + 2,
+        tuple(clauses),
+        tuple(tombstones),
+    )
 
 
 def examples(page: Page) -> Iterator[tuple[int, str]]:
@@ -178,71 +164,6 @@ def examples(page: Page) -> Iterator[tuple[int, str]]:
             block.append(line)
 
 
-def _clauses(path: Path, slug: str, lines: list[str], start: int) -> tuple[list[ClauseText], list[Tombstone]]:
-    clauses: list[ClauseText] = []
-    tombstones: list[Tombstone] = []
-    taken: dict[str, int] = {}
-    paragraph: list[tuple[int, str]] = []
-    fenced = False
-    for number, line in enumerate(lines[start:], start + 1):
-        if line.lstrip().startswith("```"):
-            fenced, paragraph = not fenced, []
-            continue
-        if fenced:
-            continue
-        mark = _ATTRIBUTES.match(line)
-        if mark is None:
-            if re.search(r"\{:.*\.(?:clause|withdrawn)\b", line):
-                raise SpecError(path, number, "a clause mark has the form {: #<slug>.<idea> .clause } with data-...=\"...\" attributes")
-            if not line.strip() or line.startswith("#"):
-                _refuse_stray_keyword(path, paragraph)
-                paragraph = []
-            else:
-                paragraph.append((number, line))
-            continue
-        clause_id, text = mark["id"], " ".join(" ".join(part for _, part in paragraph).split())
-        if not _ID.match(clause_id) or not clause_id.startswith(slug + "."):
-            raise SpecError(path, number, f"the id {clause_id!r} is not {slug}.<idea> in lower case with hyphens")
-        if clause_id in taken:
-            raise SpecError(path, number, f"the id {clause_id} is taken by line {taken[clause_id]}")
-        if not text:
-            raise SpecError(path, number, f"{clause_id} has no paragraph right above it")
-        taken[clause_id] = number
-        attributes = dict(re.findall(r"([\w-]+)=\"([^\"]*)\"", mark["rest"]))
-        if mark["kind"] == "withdrawn":
-            if set(attributes) != {"data-successor"}:
-                raise SpecError(path, number, f"the tombstone {clause_id} needs data-successor and nothing else")
-            tombstones.append(Tombstone(clause_id, attributes["data-successor"], number))
-        else:
-            clauses.append(_clause(path, clause_id, text, paragraph[0][0], number, attributes))
-        paragraph = []
-    _refuse_stray_keyword(path, paragraph)
-    return clauses, tombstones
-
-
-def _clause(path: Path, clause_id: str, text: str, first: int, mark_line: int, attributes: dict[str, str]) -> ClauseText:
-    if unknown := attributes.keys() - _CLAUSE_ATTRIBUTES:
-        raise SpecError(path, mark_line, f"{clause_id} has the unknown attribute {sorted(unknown)[0]!r}")
-    keywords = _KEYWORD.findall(text)
-    if len(keywords) != 1:
-        raise SpecError(path, first, f"{clause_id} has {len(keywords)} keywords ({', '.join(keywords) or 'none'}); a clause has exactly one")
-    if keywords[0] not in LEVELS:
-        raise SpecError(path, first, f"{clause_id} uses the keyword {keywords[0]!r}; the known ones are {', '.join(LEVELS)}")
-    decided_by = attributes.get("data-decided-by", "verify")
-    if decided_by not in ("verify", "test"):
-        raise SpecError(path, mark_line, f"{clause_id} is decided by {decided_by!r}; it can be 'test', or 'verify' by leaving the attribute out")
-    if attributes.get("data-unchecked", "reason").strip() == "":
-        raise SpecError(path, mark_line, f"{clause_id} is unchecked without a reason")
-    return ClauseText(clause_id, keywords[0], text, first, clause_hash(text), attributes.get("data-unchecked", ""),
-                      attributes.get("data-stricter", ""), decided_by)  # fmt: skip
-
-
-def _refuse_stray_keyword(path: Path, paragraph: list[tuple[int, str]]) -> None:
-    for number, line in paragraph:
-        if found := re.search(r"\b(MUST|SHALL|SHOULD)\b", line):
-            raise SpecError(path, number, f"{found[0]} outside a clause: the paragraph carries no {{: #<slug>.<idea> .clause }}")
-
-
 def _check_sections(path: Path, lines: list[str], start: int) -> None:
     fenced = False
     found: list[tuple[str, int]] = []
@@ -252,9 +173,15 @@ def _check_sections(path: Path, lines: list[str], start: int) -> None:
             found.append((line[3:].strip(), number))
     for due, (seen, number) in zip(SECTIONS, found, strict=False):
         if seen != due:
-            raise SpecError(path, number, f"the section {seen!r} stands where {due!r} is due; the order is {', '.join(SECTIONS)}")
+            raise SpecError(
+                path, number, f"the section {seen!r} stands where {due!r} is due; the order is {', '.join(SECTIONS)}"
+            )
     if len(found) != len(SECTIONS):
-        raise SpecError(path, len(lines), f"{len(found)} sections of {len(SECTIONS)}; {SECTIONS[min(len(found), len(SECTIONS) - 1)]!r} is next")
+        raise SpecError(
+            path,
+            len(lines),
+            f"{len(found)} sections of {len(SECTIONS)}; {SECTIONS[min(len(found), len(SECTIONS) - 1)]!r} is next",
+        )
     for section, marker in MARKERS.items():
         if sum(line.strip() == marker for line in lines) != 1:
             raise SpecError(path, dict(found)[section], f"the section {section!r} needs the line {marker} once")

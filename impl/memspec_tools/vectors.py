@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memspec.conformance import CannotRun, Checks, Verdict, lacks
+
 from memspec_tools.documents import line_of, read_yaml
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page
@@ -59,9 +60,15 @@ def load_vectors(page: Page, checks: Checks | None = None) -> list[Vector]:
         if strangers := [idea for idea in entry["clauses"] if idea not in ideas]:
             raise SpecError(path, line, f"{entry['id']}: {page.slug}.{strangers[0]} is no clause of the page")
         if "steps" in entry and (entry["result"] == "invalid") != any("reject" in step for step in entry["steps"]):
-            raise SpecError(path, line, f"{entry['id']}: a vector with steps is invalid exactly if one of them is rejected")
+            raise SpecError(
+                path, line, f"{entry['id']}: a vector with steps is invalid exactly if one of them is rejected"
+            )
         if checks is not None and entry["operation"] not in checks.operations:
-            raise SpecError(path, line, f"{entry['id']}: there is no operation {entry['operation']!r}; known: {', '.join(checks.operations)}")
+            raise SpecError(
+                path,
+                line,
+                f"{entry['id']}: there is no operation {entry['operation']!r}; known: {', '.join(checks.operations)}",
+            )
         vectors.append(Vector(entry["id"], entry, line))
     return vectors
 
@@ -78,7 +85,12 @@ def run_vector(vector: Vector, checks: Checks, subject: Any) -> Verdict:
         return Verdict("not-run", 1, vector.id, str(why))
     except ValueError as refusal:
         if "reject" not in data:
-            return Verdict("fail", 1, vector.id, f"refused with {str(refusal)!r}, due {json.dumps(data.get('expect', 'an outcome per step'))}")
+            return Verdict(
+                "fail",
+                1,
+                vector.id,
+                f"refused with {str(refusal)!r}, due {json.dumps(data.get('expect', 'an outcome per step'))}",
+            )
         missing_names = [name for name in data["reject"] if name not in str(refusal)]
         wrong = f"the refusal {str(refusal)!r} does not name {', '.join(missing_names)}"
         return Verdict("fail", 1, vector.id, wrong) if missing_names else Verdict("pass", 1)
@@ -87,14 +99,24 @@ def run_vector(vector: Vector, checks: Checks, subject: Any) -> Verdict:
     if "steps" in data:
         return _compare_steps(vector, answer)
     if "reject" in data:
-        return Verdict("fail", 1, vector.id, f"answered {json.dumps(answer)}, due a refusal that names {', '.join(data['reject'])}")
+        return Verdict(
+            "fail", 1, vector.id, f"answered {json.dumps(answer)}, due a refusal that names {', '.join(data['reject'])}"
+        )
     due = json.loads(json.dumps(data["expect"]))
-    return Verdict("pass", 1) if answer == due else Verdict("fail", 1, vector.id, f"saw {json.dumps(answer)}, due {json.dumps(due)}")
+    return (
+        Verdict("pass", 1)
+        if answer == due
+        else Verdict("fail", 1, vector.id, f"saw {json.dumps(answer)}, due {json.dumps(due)}")
+    )
 
 
 def _compare_steps(vector: Vector, answer: Any) -> Verdict:
     steps = vector.data["steps"]
-    if not isinstance(answer, list) or len(answer) != len(steps) or not all(isinstance(outcome, dict) for outcome in answer):
+    if (
+        not isinstance(answer, list)
+        or len(answer) != len(steps)
+        or not all(isinstance(outcome, dict) for outcome in answer)
+    ):
         return Verdict("fail", 1, vector.id, f"due a list of {len(steps)} outcomes, one for each event")
     for number, (step, outcome) in enumerate(zip(steps, answer, strict=True)):
         due = {"rejected": step["reject"]} if "reject" in step else step.get("expect", {})
@@ -102,5 +124,10 @@ def _compare_steps(vector: Vector, answer: Any) -> Verdict:
         if "reject" not in step and outcome.get("rejected"):
             wrong["rejected"] = outcome["rejected"]
         if wrong:
-            return Verdict("fail", 1, vector.id, f"step {number} {json.dumps(step['event'])}: saw {json.dumps(wrong)}, due {json.dumps(due)}")
+            return Verdict(
+                "fail",
+                1,
+                vector.id,
+                f"step {number} {json.dumps(step['event'])}: saw {json.dumps(wrong)}, due {json.dumps(due)}",
+            )
     return Verdict("pass", 1)

@@ -9,14 +9,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from memspec import __version__
 from memspec.conformance import CannotRun, Checks, Fault, Outcome, Verdict, judge
+
+from memspec_tools.closure import closure_of
 from memspec_tools.findings import Finding, load_findings
 from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
-from memspec_tools.places import cache_dir
-from memspec_tools.vectors import run_vector
+from memspec_tools.places import cache_dir, root
+from memspec_tools.vectors import Vector, run_vector
 
 LIMIT_S = 120.0
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "not-exercised", "pass", "not-run")
@@ -25,8 +28,8 @@ Report = dict[str, Any]
 Tell = Callable[[str], None]
 
 
-class TookTooLong(Exception):
-    """A subject did not answer in time; it counts as a crash."""
+class TookTooLong(BaseException):
+    """A subject did not answer in time. Not an Exception, so that no check and no subject swallows it; it counts as a crash."""
 
 
 @contextlib.contextmanager
@@ -57,27 +60,37 @@ def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) ->
         except CannotRun as why:
             return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
         except Exception as crash:
-            return {name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}") for name in checks.clauses}
+            return {
+                name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}")
+                for name in checks.clauses
+            }
         fallen: dict[Any, Verdict] = {}
         try:
             with time_limit(limit_s):
                 judge(checks, subject, after=fallen.__setitem__)
         except TookTooLong as late:
             for name in checks.clauses:
-                fallen.setdefault(name, Verdict("crash" if len(fallen) == list(checks.clauses).index(name) else "not-run", detail=str(late)))
+                fallen.setdefault(
+                    name,
+                    Verdict(
+                        "crash" if len(fallen) == list(checks.clauses).index(name) else "not-run", detail=str(late)
+                    ),
+                )
         return {str(name): fallen[name] for name in checks.clauses}
 
 
 def verify(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
     """Verify the findings named, or all, and return the report of ``memspec verify --json``."""
     report = _shell(device)
-    report["findings"] = [with_outcomes(run_finding(finding, device, tell), finding) for finding in load_findings(slugs)]
+    report["findings"] = [
+        with_outcomes(run_finding(finding, device, tell), finding) for finding in load_findings(slugs)
+    ]
     return report
 
 
 def run_finding(finding: Finding, device: str, tell: Tell = lambda what: None) -> Report:
     """Judge all implementations and faults of one finding. Test-decided clauses are filled in by :func:`with_outcomes`."""
-    page, checks = finding.page, finding.checks
+    checks = finding.checks
     implementations: dict[str, dict[str, Verdict]] = {}
     for name, make in finding.implementations(device).items():
         tell(f"{finding.slug}: {name}")
@@ -87,27 +100,57 @@ def run_finding(finding: Finding, device: str, tell: Tell = lambda what: None) -
         tell(f"{finding.slug}: fault {fault.name}")
         faults.append(_fault_report(finding, fault, judged(checks, fault.subject)))
     tell(f"{finding.slug}: vectors")
-    vectors = [(vector, run_vector(vector, checks, finding.reference)) for vector in finding.vectors]
+    report = finding_report(finding, implementations, faults)
+    report["vectors"] = vectors_report(
+        [(vector, run_vector(vector, checks, finding.reference)) for vector in finding.vectors]
+    )
+    return report
+
+
+def finding_report(
+    finding: Finding, implementations: Mapping[str, Mapping[str, Verdict]], faults: list[Report]
+) -> Report:
+    """The report of one finding from the verdicts of some implementations and the reports of some faults; no vectors yet."""
     clauses: list[Report] = []
-    for clause in page.clauses:
+    for clause in finding.page.clauses:
         per = {name: verdicts[clause.id] for name, verdicts in implementations.items() if clause.id in verdicts}
-        overall = _overall(per)
-        if clause.unchecked:
-            overall = Verdict("unchecked", detail=clause.unchecked)
-        clauses.append({
-            "id": clause.id, "level": clause.level, "hash": clause.hash, "verdict": overall.outcome, "decided_by": clause.decided_by,
-            "broken_by": [fault["name"] for fault in faults if fault["matrix"].get(clause.id, {}).get("verdict") == "fail"],
-            "cases": overall.cases, "detail": overall.detail,
-            "implementations": {name: _verdict_report(verdict) for name, verdict in per.items()},
-        })  # fmt: skip
+        overall = Verdict("unchecked", detail=clause.unchecked) if clause.unchecked else _overall(per)
+        if clause.decided_by == "test":
+            overall = Verdict("not-run", detail="decided by a marked test of this project, in another process")
+        clauses.append(
+            {
+                "id": clause.id,
+                "level": clause.level,
+                "hash": clause.hash,
+                "verdict": overall.outcome,
+                "decided_by": clause.decided_by,
+                "broken_by": [
+                    fault["name"] for fault in faults if fault["matrix"].get(clause.id, {}).get("verdict") == "fail"
+                ],
+                "cases": overall.cases,
+                "detail": overall.detail,
+                "implementations": {name: _verdict_report(verdict) for name, verdict in per.items()},
+            }
+        )
+    page = finding.page
     return {
-        "slug": page.slug, "area": page.area, "kind": page.kind, "clauses": clauses, "faults": faults,
-        "vectors": {
-            "valid": sum(vector.valid for vector, _ in vectors), "invalid": sum(not vector.valid for vector, _ in vectors),
-            "failed": [vector.id for vector, verdict in vectors if verdict.outcome != "pass"],
-            "details": {vector.id: verdict.detail for vector, verdict in vectors if verdict.outcome != "pass"},
-        },
-    }  # fmt: skip
+        "slug": page.slug,
+        "area": page.area,
+        "kind": page.kind,
+        "clauses": clauses,
+        "faults": faults,
+        "vectors": vectors_report([]),
+    }
+
+
+def vectors_report(results: Sequence[tuple[Vector, Verdict]]) -> Report:
+    return {
+        "valid": sum(vector.valid for vector, verdict in results if verdict.outcome != "not-run"),
+        "invalid": sum(not vector.valid for vector, verdict in results if verdict.outcome != "not-run"),
+        "failed": [vector.id for vector, verdict in results if verdict.outcome in ("fail", "crash")],
+        "not_run": [vector.id for vector, verdict in results if verdict.outcome == "not-run"],
+        "details": {vector.id: verdict.detail for vector, verdict in results if verdict.outcome != "pass"},
+    }
 
 
 def with_outcomes(report: Report, finding: Finding) -> Report:
@@ -119,20 +162,33 @@ def with_outcomes(report: Report, finding: Finding) -> Report:
         verdict, detail = _from_tests([outcome for outcome in mine if outcome.fault is None])
         clause["verdict"], clause["detail"] = verdict, detail
         clause["tests"] = [vars(outcome) for outcome in mine]
-        clause["broken_by"] = clause["broken_by"] + sorted({o.fault for o in mine if o.fault is not None and o.verdict == "pass"})
+        clause["broken_by"] = clause["broken_by"] + sorted(
+            {o.fault for o in mine if o.fault is not None and o.verdict == "pass"}
+        )
     for fault in report["faults"]:
         shown = [o for o in outcomes if o.fault == fault["name"]]
         for outcome in shown:
-            seen = {"pass": "fail", "fail": "pass"}.get(outcome.verdict, outcome.verdict)  # the test passes when the twin is caught
-            fault["matrix"][outcome.clause] = {"verdict": seen, "cases": 1, "case": outcome.test, "detail": outcome.detail, "trace": []}
-        fault["verdict"] = _fault_verdict(fault["breaks"], {name: cell["verdict"] for name, cell in fault["matrix"].items()})
+            seen = {"pass": "fail", "fail": "pass"}.get(
+                outcome.verdict, outcome.verdict
+            )  # the test passes when the twin is caught
+            fault["matrix"][outcome.clause] = {
+                "verdict": seen,
+                "cases": 1,
+                "case": outcome.test,
+                "detail": outcome.detail,
+                "trace": [],
+            }
+        fault["verdict"] = _fault_verdict(
+            fault["breaks"], {name: cell["verdict"] for name, cell in fault["matrix"].items()}
+        )
     return report
 
 
 def closure_hash(finding: Finding) -> str:
-    from memspec_tools.closure import finding_closure
-
-    return finding_closure(finding.page).hash
+    """What the finding's results stand on, as one hash; its marked tests included."""
+    tests = (root() or Path()) / "tests" / finding.page.area
+    marked = sorted(tests.glob(f"test_{finding.slug.replace('-', '_')}*.py")) if root() else []
+    return closure_of(finding.page.area, finding.slug, extra=marked).hash
 
 
 def complaints(report: Report) -> list[str]:
@@ -145,8 +201,16 @@ def complaints(report: Report) -> list[str]:
                 told.append(f"{clause['id']}: {clause['verdict']}: {clause['detail']}")
             if clause["level"].startswith("MUST") and clause["verdict"] == "pass" and not clause["broken_by"]:
                 told.append(f"{clause['id']}: no fault breaks it")
-        told += [f"{finding['slug']}: fault {f['name']}: {f['verdict']}" for f in finding["faults"] if f["verdict"] == "missed"]
-        told += [f"{finding['slug']}: vector {name}: {finding['vectors']['details'][name]}" for name in finding["vectors"]["failed"]]
+        told += [
+            f"{finding['slug']}: fault {f['name']}: {f['verdict']}"
+            for f in finding["faults"]
+            if f["verdict"] == "missed"
+        ]
+        vectors = finding["vectors"]
+        told += [
+            f"{finding['slug']}: vector {name}: {vectors['details'][name]}"
+            for name in vectors["failed"] + vectors["not_run"]
+        ]
     return told
 
 
@@ -169,13 +233,21 @@ def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = l
 
 
 def _shell(device: str) -> Report:
-    return {"memspec": __version__, "device": device,
-            "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}, "findings": []}  # fmt: skip
+    return {
+        "memspec": __version__,
+        "device": device,
+        "platform": {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()},
+        "findings": [],
+    }
 
 
 def _overall(per: Mapping[str, Verdict]) -> Verdict:
     """The worst verdict of those implementations that ran; "not-run" only when none did."""
-    return min(per.values(), key=lambda v: WORST_FIRST.index(v.outcome), default=Verdict("not-run", detail="no check decides it"))
+    return min(
+        per.values(),
+        key=lambda v: WORST_FIRST.index(v.outcome),
+        default=Verdict("not-run", detail="no check decides it"),
+    )
 
 
 def _from_tests(outcomes: Sequence[TestOutcome]) -> tuple[str, str]:
@@ -189,10 +261,15 @@ def _fault_report(finding: Finding, fault: Fault, verdicts: Mapping[str, Verdict
     matrix = {name: _verdict_report(verdict) for name, verdict in verdicts.items()}
     breaks = sorted(f"{finding.slug}.{idea}" for idea in fault.breaks)
     return {
-        "name": fault.name, "seen_in": fault.seen_in, "breaks": breaks, "origin": fault.origin, "note": fault.note,
-        "masked_by": fault.masked_by, "matrix": matrix,
+        "name": fault.name,
+        "seen_in": fault.seen_in,
+        "breaks": breaks,
+        "origin": fault.origin,
+        "note": fault.note,
+        "masked_by": fault.masked_by,
+        "matrix": matrix,
         "verdict": _fault_verdict(breaks, {name: cell["verdict"] for name, cell in matrix.items()}),
-    }  # fmt: skip
+    }
 
 
 def _fault_verdict(breaks: Sequence[str], seen: Mapping[str, str]) -> str:
@@ -206,9 +283,12 @@ def _fault_verdict(breaks: Sequence[str], seen: Mapping[str, str]) -> str:
 
 def _verdict_report(verdict: Verdict) -> Report:
     return {
-        "verdict": verdict.outcome, "cases": verdict.cases, "case": _short(verdict.case), "detail": _short(verdict.detail),
+        "verdict": verdict.outcome,
+        "cases": verdict.cases,
+        "case": _short(verdict.case),
+        "detail": _short(verdict.detail),
         "trace": [{key: _short(value) for key, value in row.items()} for row in verdict.trace],
-    }  # fmt: skip
+    }
 
 
 def _short(thing: object, limit: int = 600) -> str:

@@ -1,0 +1,294 @@
+"""The command ``memspec``. Exit codes: 0 all is well, 1 a clause is violated, 2 bad input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+from memspec import __version__
+from rich.markup import escape
+
+from memspec_tools.clauses import ClauseText
+from memspec_tools.errors import SpecError
+from memspec_tools.pages import AREAS, Page, load_pages
+from memspec_tools.printing import err, out, print_finding, progress
+from memspec_tools.verify import LIMIT_S
+
+
+class Teach(click.Group):
+    """A group whose bad input ends in one line on stderr and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SpecError as trouble:
+            err.print(f"[red]error:[/] {escape(str(trouble))}", soft_wrap=True, highlight=False)
+            ctx.exit(2)
+
+
+@click.group(cls=Teach, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="memspec")
+def main() -> None:
+    """An executable specification of LLM-serving memory.
+
+    \b
+    memspec list                                     what there is
+    memspec show packed-block-zeroing.page-span      one clause
+    memspec check packed-block-zeroing               its reference and its broken twins
+    memspec check packed-block-zeroing --subject mine:Zeroer
+                                                     your own code (class, factory or module on the path)
+    memspec verify                                   everything, as the site shows it
+
+    Exit codes: 0 all is well, 1 a clause is violated, 2 bad input.
+    """
+
+
+@main.command("list")
+@click.argument("slug", required=False)
+def list_(slug: str | None) -> None:
+    """List the findings, or the clauses of one."""
+    pages = load_pages()
+    if slug is None:
+        for area, question in AREAS.items():
+            if found := [page for page in pages if page.area == area]:
+                out.print(f"[bold]{area}[/]  [dim]{question}[/]")
+                for page in found:
+                    out.print(
+                        f"  {page.slug:<26} {len(page.clauses):>2} clauses  {page.kind:<9} {escape(page.title)}",
+                        soft_wrap=True,
+                    )
+        return
+    for clause in _page(slug).clauses:
+        out.print(
+            f"[bold]{clause.id}[/]  [cyan]{clause.level}[/]  [dim]{clause.hash}[/]\n    {escape(clause.text)}",
+            soft_wrap=True,
+            highlight=False,
+        )
+
+
+@main.command()
+@click.argument("clause_id", metavar="ID")
+def show(clause_id: str) -> None:
+    """Show one clause (or a finding's summary): text, level, hash, since, how it is decided, what breaks it."""
+    if "." not in clause_id:
+        page = _page(clause_id)
+        out.print(
+            f"[bold]{escape(page.title)}[/]  ({page.area}, {page.kind})\n{escape(page.summary)}\nstatus: {page.status}; evidence: {page.evidence}",
+            soft_wrap=True,
+        )
+        for source in page.sources:
+            out.print(
+                escape(
+                    f"  {source['system']}: {source['ref']}"
+                    + (f", first release {source['first_release']}" if source.get("first_release") else "")
+                ),
+                soft_wrap=True,
+            )
+        return
+    from memspec_tools.findings import load_findings, page_of
+    from memspec_tools.lock import read_lock
+
+    page = page_of(clause_id, load_pages())
+    clause = _clause(clause_id)
+    locked = read_lock().get(clause_id)
+    out.print(
+        f"[bold]{clause.id}[/]  [cyan]{clause.level}[/]  @{clause.hash}  since {locked.since if locked else 'not released'}",
+        highlight=False,
+    )
+    out.print(escape(clause.text), soft_wrap=True, highlight=False)
+    if clause.stricter:
+        out.print(f"stricter than released versions: {escape(clause.stricter)}", soft_wrap=True)
+    out.print(
+        f"unchecked: {escape(clause.unchecked)}" if clause.unchecked else f"decided by: {clause.decided_by}",
+        soft_wrap=True,
+    )
+    finding = load_findings([page.slug])[0]
+    breaking = [fault for fault in finding.faults if clause.idea in fault.breaks]
+    for fault in breaking:
+        out.print(
+            escape(
+                f"  broken by {fault.name} ({fault.origin}{', ' + fault.seen_in if fault.seen_in else ''}): {fault.note}"
+            ),
+            soft_wrap=True,
+        )
+    out.print(
+        escape(f"vectors: {', '.join(v.id for v in finding.vectors if clause.idea in v.data['clauses']) or 'none'}"),
+        soft_wrap=True,
+    )
+
+
+@main.command()
+@click.argument("clause_id", metavar="ID")
+@click.option(
+    "--format", "form", type=click.Choice(["markdown", "bibtex", "comment"]), help="One form only; default: all three."
+)
+def cite(clause_id: str, form: str | None) -> None:
+    """Print citations of a clause: Markdown, BibTeX, and the comment for source code."""
+    from memspec_tools.citations import citations
+    from memspec_tools.findings import page_of
+    from memspec_tools.lock import read_lock
+
+    page = page_of(clause_id, load_pages())
+    locked = read_lock().get(clause_id)
+    forms = citations(page, _clause(clause_id), locked.since if locked else __version__)
+    for text in [forms[form]] if form else forms.values():
+        click.echo(text)
+
+
+@main.command()
+@click.argument("slug")
+@click.option(
+    "--subject",
+    help="package.module, or package.module:attribute (a class, a factory that may take the device, or an object).",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--strict", is_flag=True, help="A broken SHOULD fails too.")
+@click.option("--limit", default=LIMIT_S, show_default=True, help="Seconds until a subject counts as hung.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable verdicts on stdout.")
+def check(slug: str, subject: str | None, device: str, strict: bool, limit: float, as_json: bool) -> None:
+    """Put code through the checks of one finding: the reference and its broken twins, or your own with --subject."""
+    from memspec_tools.checking import check_own, check_subject
+
+    _need_device(device)
+    with progress() as tell:
+        report = check_own(slug, device, tell) if subject is None else check_subject(slug, subject, device, limit, tell)
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    else:
+        print_finding(report)
+    if not any(c["verdict"] in ("pass", "fail", "crash") for c in report["clauses"]):
+        raise SpecError(
+            None, None, f"nothing was decided: {report['clauses'][0]['detail'] if report['clauses'] else 'no clauses'}"
+        )
+    broken = [
+        c for c in report["clauses"] if c["verdict"] in ("fail", "crash") and (strict or c["level"].startswith("MUST"))
+    ]
+    missed = [f for f in report["faults"] if f["verdict"] == "missed"]
+    if broken or missed or report["vectors"]["failed"]:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("slugs", nargs=-1)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The whole report on stdout.")
+@click.option(
+    "--cached", is_flag=True, help="Take a finding's result from the cache while nothing it stands on has changed."
+)
+def verify(slugs: tuple[str, ...], device: str, as_json: bool, cached: bool) -> None:
+    """Run every check on every reference and every fault (all findings, or those named)."""
+    from memspec_tools import verify as verification
+
+    _need_device(device)
+    with progress() as tell:
+        report = (verification.cached_report if cached else verification.verify)(slugs, device, tell)
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    else:
+        for finding in report["findings"]:
+            print_finding(finding)
+    told = verification.complaints(report)
+    for line in told:
+        err.print(f"[red]{escape(line)}[/]", soft_wrap=True, highlight=False)
+    if told:
+        sys.exit(1)
+
+
+@main.command()
+@click.option(
+    "--check", "only_check", is_flag=True, help="Say what differs and change nothing; exit 1 if anything does."
+)
+def lock(only_check: bool) -> None:
+    """Renew spec/clauses.lock after a clause was added, changed or withdrawn on purpose."""
+    from memspec_tools.lock import differences, lock_path, renew
+    from memspec_tools.places import shown
+
+    told = differences(load_pages(), __version__) if only_check else renew(load_pages(), __version__)
+    for line in told:
+        click.echo(line)
+    if told and only_check:
+        click.echo(
+            "Renew the lock with `memspec lock`, and say in CHANGELOG what was tightened, loosened or withdrawn.",
+            err=True,
+        )
+        sys.exit(1)
+    click.echo(f"{shown(lock_path())}: {f'{len(told)} changes' if told else 'unchanged'}")
+
+
+@main.group()
+def gallery() -> None:
+    """Run the gallery scripts, or record them on a CUDA machine."""
+
+
+@gallery.command("run")
+@click.argument("slugs", nargs=-1)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: CUDA where there is one.")
+def gallery_run(slugs: tuple[str, ...], device: str | None) -> None:
+    """Run gallery scripts plainly (all, or those of the findings named) and print what they print."""
+    from memspec_tools.gallery import run
+
+    codes = [run(slug, device) for slug in slugs or _slugs()]
+    sys.exit(1 if any(codes) else 0)
+
+
+@gallery.command("record")
+@click.argument("slugs", nargs=-1)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True)
+def gallery_record(slugs: tuple[str, ...], device: str) -> None:
+    """Run checks and scripts on a device and write gallery/recorded/<device>/<slug>/ (needs no Sphinx)."""
+    from memspec_tools.evidence import record
+
+    _need_device(device)
+    for path in record(slugs or _slugs(), device):
+        click.echo(path)
+
+
+@main.group()
+def evidence() -> None:
+    """Results recorded on CUDA machines."""
+
+
+@evidence.command("check")
+def evidence_check() -> None:
+    """Recompute the hashes of every record: valid, stale (with what changed since), or inconsistent (exit 1)."""
+    from memspec_tools.evidence import check as check_records
+
+    states = check_records()
+    for state in states:
+        click.echo(f"{state.path}: {state.validity}" + "".join(f"\n  {line}" for line in state.changes))
+    if not states:
+        click.echo("no records: nothing has been run on a CUDA machine yet")
+    if any(state.validity == "inconsistent" for state in states):
+        sys.exit(1)
+
+
+def _page(slug: str) -> Page:
+    pages = load_pages()
+    for page in pages:
+        if page.slug == slug:
+            return page
+    raise SpecError(None, None, f"there is no finding {slug!r}; known: {', '.join(page.slug for page in pages)}")
+
+
+def _slugs() -> list[str]:
+    return [page.slug for page in load_pages()]
+
+
+def _clause(clause_id: str) -> ClauseText:
+    return next(clause for page in load_pages() for clause in page.clauses if clause.id == clause_id)
+
+
+def _need_device(device: str) -> None:
+    if device == "cuda":
+        try:
+            import torch
+        except ModuleNotFoundError:
+            raise SpecError(None, None, "--device cuda needs torch; pip install 'memspec[torch]'") from None
+        if not torch.cuda.is_available():
+            raise SpecError(None, None, "--device cuda: torch sees no CUDA device on this machine")
+
+
+if __name__ == "__main__":
+    main()

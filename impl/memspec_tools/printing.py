@@ -1,0 +1,107 @@
+"""What the command line shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from memspec_tools.verify import Tell
+
+MARKS = {
+    "pass": "[green]pass[/]",
+    "fail": "[bold red]FAIL[/]",
+    "crash": "[bold red]CRASH[/]",
+    "not-run": "[yellow]not run[/]",
+    "not-exercised": "[yellow]not exercised[/]",
+    "unchecked": "[dim]unchecked[/]",
+    "caught": "[green]caught[/]",
+    "missed": "[bold red]MISSED[/]",
+    "redundant": "[dim]redundant[/]",
+}
+
+out, err = Console(), Console(stderr=True)
+
+
+@contextmanager
+def progress() -> Iterator[Tell]:
+    """A spinner on stderr that says what is being done; silent where stderr is no terminal."""
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    ) as bar:
+        task = bar.add_task("reading the specification")
+        yield lambda what: bar.update(task, description=escape(what))
+
+
+def print_finding(report: dict[str, Any]) -> None:
+    implementations = list(dict.fromkeys(name for clause in report["clauses"] for name in clause["implementations"]))
+    table = Table(
+        title=f"{report['slug']}  ({report['kind']})",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+    )
+    for name in (
+        "clause",
+        "level",
+        "verdict",
+        *(implementations if len(implementations) > 1 else ()),
+        "cases",
+        "broken by",
+    ):
+        table.add_column(name, overflow="fold", justify="right" if name == "cases" else "left")
+    for clause in report["clauses"]:
+        columns = [
+            MARKS[clause["implementations"][n]["verdict"]] if n in clause["implementations"] else ""
+            for n in implementations
+        ]
+        broken = ", ".join(clause["broken_by"])
+        table.add_row(
+            clause["id"].partition(".")[2],
+            clause["level"],
+            MARKS[clause["verdict"]],
+            *(columns if len(implementations) > 1 else ()),
+            str(clause["cases"] or ""),
+            broken if len(broken) < 60 else f"{len(clause['broken_by'])} faults",
+        )
+    out.print(table)
+    for clause in report["clauses"]:
+        if clause["verdict"] not in ("pass", "unchecked"):
+            out.print(
+                f"  {MARKS[clause['verdict']]} {clause['id']}: {escape(clause['detail'])}",
+                soft_wrap=True,
+                highlight=False,
+            )
+            for name, per in clause["implementations"].items():
+                if per["verdict"] in ("fail", "crash"):
+                    out.print(f"      {name}, case {escape(per['case'])}", soft_wrap=True, highlight=False)
+                    for row in per["trace"]:
+                        out.print(
+                            "        " + escape("  ".join(f"{k}={v}" for k, v in row.items())),
+                            soft_wrap=True,
+                            highlight=False,
+                        )
+    for fault in report["faults"]:
+        out.print(
+            f"  {MARKS[fault['verdict']]} fault {fault['name']}"
+            + ("" if fault["verdict"] != "missed" else f": due to break {', '.join(fault['breaks'])}"),
+            soft_wrap=True,
+            highlight=False,
+        )
+    vectors = report["vectors"]
+    out.print(
+        f"  vectors: {vectors['valid']} valid, {vectors['invalid']} must-reject, {len(vectors['failed'])} failed, {len(vectors.get('not_run', []))} not run"
+    )
+    for name in vectors["failed"]:
+        out.print(f"    [red]{name}[/]: {escape(vectors['details'][name])}", soft_wrap=True, highlight=False)
