@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, NewType
 
 ClauseId = NewType("ClauseId", str)
@@ -216,13 +216,14 @@ def decide(clause: Clause, subject: Any) -> Verdict:
 def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     """The reference with some of its names replaced for all their callers, its own functions included.
 
-    ``reference`` is a module, or a package whose modules are already imported. Raises ValueError for a name that no module of the
-    reference has: a fault that changes nothing would be a straw man.
+    ``reference`` is a module, or a package whose modules are already imported. A replacement that is a code object becomes a
+    function of the twin: it sees the twin's names. Raises ValueError for a name that no module of the reference has: a fault that
+    changes nothing would be a straw man.
     """
     inside = {
-        n: m
-        for n, m in sys.modules.items()
-        if m is not None and (n == reference.__name__ or n.startswith(reference.__name__ + "."))
+        name: module
+        for name, module in sys.modules.items()
+        if module is not None and (name == reference.__name__ or name.startswith(reference.__name__ + "."))
     }
     inside.setdefault(reference.__name__, reference)
     if strangers := changed.keys() - {name for module in inside.values() for name in vars(module)}:
@@ -232,12 +233,13 @@ def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     for name, module in inside.items():
         for thing in vars(module).values():
             if isinstance(thing, FunctionType) and thing.__module__ == name:
-                copy = FunctionType(
-                    thing.__code__, vars(twins[name]), thing.__name__, thing.__defaults__, thing.__closure__
-                )
+                replacement = changed.get(thing.__name__)
+                code = replacement if isinstance(replacement, CodeType) else thing.__code__
+                copy = FunctionType(code, vars(twins[name]), thing.__name__, thing.__defaults__, thing.__closure__)
                 copy.__kwdefaults__, copy.__doc__, copy.__module__ = thing.__kwdefaults__, thing.__doc__, name
                 copies[id(thing)] = copy
+    whole = {name: thing for name, thing in changed.items() if not isinstance(thing, CodeType)}
     for name, module in inside.items():
         for key, thing in vars(module).items():
-            setattr(twins[name], key, changed.get(key, copies.get(id(thing), thing)))
+            setattr(twins[name], key, whole.get(key, copies.get(id(thing), thing)))
     return twins[reference.__name__]

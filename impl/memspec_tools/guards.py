@@ -1,0 +1,118 @@
+"""Delete every guard of a reference in turn and say what each deletion breaks.
+
+A guard is an ``if`` whose only work is to refuse: it raises, or returns what a function named ``reject...`` or ``Rejected`` makes. A
+guard whose deletion breaks nothing is redundant; its ``if`` carries a comment ``# masked by <what still catches the case>``.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from memspec.conformance import variant
+from memspec_tools.findings import Finding
+from memspec_tools.places import shown
+from memspec_tools.vectors import run_vector
+from memspec_tools.verify import Tell, judged
+
+MASKED = "# masked by "
+LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Guard:
+    path: Path
+    line: int
+    function: str
+    condition: str
+    masked_by: str
+    code: CodeType
+
+    def __str__(self) -> str:
+        return f"{shown(self.path)}:{self.line} {self.function}: if {self.condition}"
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """What became of the checks without one guard: clauses broken by a Violation, and vectors failed."""
+
+    guard: Guard
+    clauses: tuple[str, ...]
+    vectors: tuple[str, ...]
+
+    @property
+    def noticed(self) -> bool:
+        return bool(self.clauses or self.vectors)
+
+
+def guards(finding: Finding) -> Iterator[Guard]:
+    """Every guard in the functions of the finding's reference, module by module."""
+    importlib.import_module(finding.reference.__name__)
+    for name, module in sorted(sys.modules.items()):
+        if name == finding.reference.__name__ or name.startswith(finding.reference.__name__ + "."):
+            yield from _guards_of(module)
+
+
+def without(finding: Finding, guard: Guard) -> ModuleType:
+    """The reference without one guard, for all its callers."""
+    return variant(finding.reference, **{guard.function: guard.code})
+
+
+def delete_each(finding: Finding, tell: Tell = lambda what: None) -> Iterator[Deletion]:
+    """Put the reference through the checks and vectors once without each guard."""
+    for guard in guards(finding):
+        tell(str(guard))
+        twin = without(finding, guard)
+        verdicts = judged(finding.checks, lambda twin=twin: twin, LIMIT_S)  # type: ignore[misc]
+        failed = [v.id for v in finding.vectors if run_vector(v, finding.checks, twin).outcome == "fail"]
+        yield Deletion(guard, tuple(n for n, verdict in verdicts.items() if verdict.outcome == "fail"), tuple(failed))
+
+
+def _guards_of(module: ModuleType) -> Iterator[Guard]:
+    path = Path(inspect.getfile(module))
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    tree = ast.parse(source)
+    for function in [node for node in tree.body if isinstance(node, ast.FunctionDef)]:
+        for body, index, guard in _places(function):
+            body[index : index + 1] = guard.orelse or [ast.copy_location(ast.Pass(), guard)]
+            code = _code_of(compile(tree, str(path), "exec"), function)
+            body[index : index + max(1, len(guard.orelse))] = [guard]
+            line = lines[guard.lineno - 1]
+            masked = line.partition(MASKED)[2].strip()
+            yield Guard(path, guard.lineno, function.name, ast.unparse(guard.test), masked, code)
+
+
+def _places(function: ast.FunctionDef) -> list[tuple[list[ast.stmt], int, ast.If]]:
+    return [
+        (body, index, statement)
+        for node in ast.walk(function)
+        for field in ("body", "orelse", "finalbody")
+        if isinstance(body := getattr(node, field, None), list)
+        for index, statement in enumerate(body)
+        if isinstance(statement, ast.If) and len(statement.body) == 1 and _refuses(statement.body[0])
+    ]
+
+
+def _refuses(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        return True
+    if not isinstance(statement, ast.Return) or statement.value is None:
+        return False
+    calls = [node.func for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+    names = [
+        call.id if isinstance(call, ast.Name) else call.attr
+        for call in calls
+        if isinstance(call, ast.Name | ast.Attribute)
+    ]
+    return any(name.lower().startswith("reject") for name in names)
+
+
+def _code_of(module: CodeType, function: ast.FunctionDef) -> CodeType:
+    return next(c for c in module.co_consts if isinstance(c, CodeType) and c.co_name == function.name)
