@@ -63,3 +63,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if config.stash[_no_browser]:
         terminalreporter.write_line(f"{config.stash[_no_browser]} browser tests did not run: {WITHOUT_BROWSER}", yellow=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew-matrix", action="store_true", help="write the clause x fault matrix anew, for review")
