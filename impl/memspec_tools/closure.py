@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from memspec_tools.errors import SpecError
-from memspec_tools.pages import read_page
+from memspec_tools.pages import ClauseText, Page, read_page
 from memspec_tools.places import HERE, root, spec_dir
 
 PACKAGES = ("memspec", "memspec_tools")
@@ -60,15 +60,24 @@ def closure_of(area: str, slug: str, where: Tree | None = None, extra: Iterable[
     Raises SpecError for a page, vectors file or module that cannot be read.
     """
     where = where or tree()
+    path = where.spec / area / f"{slug}.md"
+    clauses = read_page(path).clauses if path.is_file() else ()
+    return _closure(area, slug, clauses, where, extra)
+
+
+def finding_closure(page: Page, where: Tree | None = None, extra: Iterable[Path] = ()) -> Closure:
+    """As :func:`closure_of`, for a page that is read already."""
+    return _closure(page.area, page.slug, page.clauses, where or tree(), extra)
+
+
+def _closure(area: str, slug: str, clauses: Iterable[ClauseText], where: Tree, extra: Iterable[Path]) -> Closure:
     parts = {f"test {path.name}": code_hash(path) for path in sorted(extra)}
     starts = [module for module, _ in modules_below(f"memspec.{area}.{slug.replace('-', '_')}", where.impl)]
     if script := where.script(area, slug):
         parts["script"] = code_hash(script)
         starts += imports(script, "", where.impl)
     parts |= _module_parts(starts, area, slug, where)
-    page = where.spec / area / f"{slug}.md"
-    if page.is_file():
-        parts |= {f"clause {clause.id}": clause.hash for clause in read_page(page).clauses}
+    parts |= {f"clause {clause.id}": clause.hash for clause in clauses}
     parts |= _vector_parts(area, slug, where)
     return closure_from(parts)
 
