@@ -1,0 +1,107 @@
+"""The findings under their four questions, with what this build found of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memspec_tools.pages import AREAS, Page
+from memspec_tools.site.head import levels
+from memspec_tools.site.markup import table, text, verdict
+
+# What the specification is to cover, in the words of an index. A finding that has a page is listed by that page.
+PLANNED: dict[str, dict[str, str]] = {
+    "capacity": {
+        "window-page-budget": "Sliding-window page budgets",
+        "compress-ring-pad": "Padding of a compress-state ring",
+        "chunked-attention-window": "Chunked local attention in an offload lookup",
+        "draft-pool-budget": "The draft model's KV pool",
+        "dynamic-speculation": "KV budgets under dynamic speculation",
+    },
+    "layout": {
+        "packed-block-zeroing": "Zeroing blocks of a packed KV slab",
+        "canonical-layout": "A canonical KV layout across tensor-parallel sizes",
+        "unified-pool": "Unified pools",
+        "graph-tracking-buffers": "Recurrent state under captured graphs",
+        "mla-context-chunks": "Chunked context for MLA",
+    },
+    "ordering": {
+        "token-replay-handoff": "Hand-off from prefill to decode with token replay",
+        "staged-prefix-transfer": "Staged prefix transfer",
+        "remote-load-fallback": "Fallback when a remote load is late",
+        "failed-load-verdict": "Verdicts on failed loads",
+        "session-recall-ledger": "Session recall ledgers",
+    },
+    "compatibility": {
+        "hybrid-hit-capability": "Prefix hits in hybrid models",
+        "kv-manager-default": "Who chooses the KV manager",
+    },
+}
+
+
+def findings(
+    pages: Sequence[Page], report: Mapping[str, Mapping[str, Any]], ran: Mapping[str, str], prefix: str = "spec/"
+) -> str:
+    """One table an area, as HTML. ``report`` and ``ran`` are by slug; ``prefix`` leads from the page to spec/."""
+    return "".join(
+        area_section(area, [page for page in pages if page.area == area], report, ran, prefix) for area in AREAS
+    )
+
+
+def area_section(
+    area: str, pages: Sequence[Page], report: Mapping[str, Mapping[str, Any]], ran: Mapping[str, str], prefix: str
+) -> str:
+    """The findings of one area: those that have a page, then those that are planned."""
+    titled = f'<h3 id="{area}">{text(AREAS[area])} <span class="ms-area">{area}</span><a class="headerlink" href="#{area}" title="Link to this heading">¶</a></h3>'
+    rows = [
+        [
+            f'<a href="{prefix}{page.area}/{page.slug}/">{text(page.title)}</a><br><small>{text(first_sentence(page.summary))}</small>',
+            clauses_cell(page),
+            *live(report.get(page.slug)),
+            text(ran.get(page.slug, "not run")),
+            f"{text(page.status)}<br><small>{text(page.evidence)}</small>",
+        ]
+        for page in pages
+    ]
+    written = {page.slug for page in pages}
+    planned = [title for slug, title in PLANNED[area].items() if slug not in written]
+    shown = (
+        table(
+            ["Finding", "Clauses", "Reference", "Broken twins", "Has run on", "Upstream"],
+            rows,
+            AREAS[area],
+            "ms-findings",
+        )
+        if rows
+        else ""
+    )
+    later = f'<p class="ms-planned"><b>Planned, no page yet:</b> {text("; ".join(planned))}.</p>' if planned else ""
+    return titled + shown + later
+
+
+def clauses_cell(page: Page) -> str:
+    binding = sum(number for level, number in levels(page).items() if level.startswith("MUST"))
+    return f"{len(page.clauses)}<br><small>{binding} binding</small>"
+
+
+def live(found: Mapping[str, Any] | None) -> tuple[str, str]:
+    """How the reference did, and how many broken twins were caught, in this build."""
+    if found is None:
+        return verdict("not-run"), verdict("not-run")
+    clauses, faults = found["clauses"], found["faults"]
+    held = sum(clause["verdict"] == "pass" for clause in clauses)
+    bad = sum(clause["verdict"] in ("fail", "crash") for clause in clauses)
+    rest = len(clauses) - held - bad
+    first = (
+        verdict("fail" if bad else "pass")
+        + f"<br><small>{held} of {len(clauses)} clauses{f', {rest} not decided here' if rest else ''}</small>"
+    )
+    caught = sum(entry["verdict"] == "caught" for entry in faults)
+    redundant = sum(entry["verdict"] == "redundant" for entry in faults)
+    missed = len(faults) - caught - redundant
+    second = f"{caught} of {len(faults)} caught<br><small>{f'{redundant} masked by another guard' if redundant else ''}{f' {missed} missed' if missed else ''}</small>"
+    return first, second
+
+
+def first_sentence(summary: str) -> str:
+    return summary.split(". ")[0].rstrip(".") + "."

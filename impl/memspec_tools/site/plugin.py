@@ -1,0 +1,133 @@
+"""The MkDocs plugin: it brings spec/ and generated files in and hands each page to plain functions.
+
+Material for MkDocs ends on 2027-05-05 and MkDocs 1.x is frozen, so nothing but this module knows either of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import BasePlugin, event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page as SitePage
+
+from memspec_tools.citations import site_url
+from memspec_tools.errors import SpecError
+from memspec_tools.pages import Page
+from memspec_tools.site import clauses, exports, home, spec_pages
+from memspec_tools.site.content import Content, gather
+from memspec_tools.site.navigation import filled
+from memspec_tools.site.results import ResultsFailed
+
+FINDINGS = "<!-- memspec:findings -->"
+SPEC_INDEX = (
+    "---\ntitle: Specification\n---\n\n# Specification\n\nEvery finding has one page; its rules are clauses with stable ids.\n\n"
+    + FINDINGS
+    + "\n"
+)
+
+_log = logging.getLogger("mkdocs.plugins.memspec")
+
+
+class MemspecPlugin(BasePlugin):  # type: ignore[misc]
+    """Events in, calls out."""
+
+    def __init__(self) -> None:
+        self.serving = False
+        self.content: Content | None = None
+        self.finding_files: dict[str, Path] = {}
+
+    def on_startup(self, *, command: str, dirty: bool) -> None:
+        """A server must outlive bad input; that it is one is told here only."""
+        self.serving = command == "serve"
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Gather everything before MkDocs cleans the old site away: a build that ends here leaves nothing half-written."""
+        top = Path(config.config_file_path).resolve().parent
+        self.content = _or_stop(lambda: gather(site_url(), top, _log.info, forgiving=self.serving))
+        if not config.repo_url:
+            config.edit_uri = None
+        if self.content.trouble:
+            _log.error(self.content.trouble)
+        config.nav = filled(config.nav, self.content)
+        return config
+
+    def on_files(self, files: Files, config: MkDocsConfig) -> Files:
+        """spec/ beside docs/, the index of findings, and the exports."""
+        content, top = self._content(), Path(config.config_file_path).resolve().parent
+        self.finding_files = {f"spec/{page.area}/{page.slug}.md": page.path for page in content.pages}
+        self.finding_files |= {path.relative_to(top).as_posix(): path for path in content.broken}
+        general = [path.relative_to(top).as_posix() for path in sorted((top / "spec").glob("*.md"))]
+        for address in [*self.finding_files, *general]:
+            file = File(
+                address, src_dir=str(top), dest_dir=config.site_dir, use_directory_urls=config.use_directory_urls
+            )
+            file.edit_uri = "../" + address
+            files.append(file)
+        files.append(File.generated(config, "spec/index.md", content=SPEC_INDEX))
+        for address, text in exports.exports(content, {}).items():
+            files.append(File.generated(config, address, content=text))
+        return files
+
+    @event_priority(50)
+    def on_page_markdown(self, markdown: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
+        """Put a finding's head in place; other pages pass unchanged."""
+        why = self._content().broken.get(self.finding_files.get(page.file.src_uri, Path()))
+        if why:
+            return f"# {page.file.name}\n\n{spec_pages.failure(why)}\n"
+        finding = self._finding(page)
+        if finding is None:
+            return markdown
+        page.meta = {"title": finding.title, "description": finding.summary}
+        return spec_pages.markdown(finding, self._ran(finding))
+
+    @event_priority(50)
+    def on_page_content(self, html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
+        """Fill the markers and register clauses where links and anchors are looked up."""
+        content = self._content()
+        if FINDINGS in html:
+            prefix = "" if page.file.src_uri == "spec/index.md" else "spec/"
+            ran = {finding.slug: self._ran(finding) for finding in content.pages}
+            html = html.replace(FINDINGS, home.findings(content.pages, content.report, ran, prefix))
+        finding = self._finding(page)
+        if finding is None:
+            return html
+        autorefs = config.plugins["autorefs"]
+        for clause in finding.clauses:
+            autorefs.register_anchor(page, clause.id, title=clause.id, primary=True)
+        return spec_pages.html(html, finding, content)
+
+    @event_priority(50)
+    def on_post_build(self, config: MkDocsConfig) -> None:
+        """Clauses become search entries just before the search plugin writes its index."""
+        index = next(plugin for name, plugin in config.plugins.items() if name.endswith("search")).search_index
+        for page in self._content().pages:
+            index.entries += clauses.search_entries(page, f"spec/{page.area}/{page.slug}/")
+
+    def _content(self) -> Content:
+        if self.content is None:
+            raise PluginError("on_config has not run")
+        return self.content
+
+    def _finding(self, page: SitePage) -> Page | None:
+        path = self.finding_files.get(page.file.src_uri)
+        return next((finding for finding in self._content().pages if finding.path == path), None) if path else None
+
+    def _ran(self, finding: Page) -> str:
+        found = self._content().report.get(finding.slug)
+        return (
+            "CPU (this build); has not run on CUDA yet" if found else "nothing in this build; has not run on CUDA yet"
+        )
+
+
+def _or_stop(work: Callable[[], Any]) -> Any:
+    """Bad input becomes MkDocs' own kind of stop: one line and exit code 1."""
+    try:
+        return work()
+    except (SpecError, ResultsFailed) as why:
+        raise PluginError(str(why)) from why

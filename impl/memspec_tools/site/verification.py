@@ -1,0 +1,160 @@
+"""The section "Verification": results of the build that made the page, and never more than was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memspec_tools.clauses import ClauseText
+from memspec_tools.pages import Page
+from memspec_tools.site.markup import attribute, code, counted, event_table, plain, table, text, verdict
+
+Record = Mapping[str, Any]
+
+
+def section(page: Page, found: Record | None, records: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> str:
+    """Both tables. ``found`` is this finding's part of the report; ``records`` are (device, clause id -> verdict) of valid recorded runs."""
+    if found is None:
+        return '<p class="ms-note">This finding was not verified in this build.</p>'
+    by_id = {clause["id"]: clause for clause in found["clauses"]}
+    return (
+        f"<p>{overview(found)}</p>{clause_table(page, by_id, records)}"
+        f'<h3 id="faults">Broken twins<a class="headerlink" href="#faults" title="Link to this heading">¶</a></h3>'
+        "<p>Each is the reference with one thing changed; a check that cannot fail proves nothing. "
+        "The counterexample is the first case on which the check failed.</p>"
+        + "".join(fault(page, entry) for entry in found["faults"])
+    )
+
+
+def overview(found: Record) -> str:
+    """What this build ran, in one sentence or two."""
+    clauses, faults, vectors = found["clauses"], found["faults"], found.get("vectors") or {}
+    held = sum(clause["verdict"] == "pass" for clause in clauses)
+    caught = sum(entry["verdict"] == "caught" for entry in faults)
+    said = [
+        f"In this build {held} of {counted(len(clauses), 'clause')} hold on the reference",
+        f"{caught} of {counted(len(faults), 'broken twin')} are caught",
+    ]
+    if vectors:
+        total = vectors.get("valid", 0) + vectors.get("invalid", 0)
+        failed = vectors.get("failed", 0)
+        count = failed if isinstance(failed, int) else len(failed)
+        said.append(
+            f"{total - count} of {counted(total, 'vector')} ({vectors.get('invalid', 0)} of them must be refused) agree"
+        )
+    return ", ".join(said[:-1]) + f" and {said[-1]}. What did not run is shown as not run, never as passed."
+
+
+def clause_table(page: Page, by_id: Mapping[str, Record], records: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Clause x level x verdict x implementations and devices x cases x faults that break it."""
+    names = list(dict.fromkeys(name for clause in by_id.values() for name in clause.get("implementations") or {}))
+    head = [
+        "Clause",
+        "Level",
+        *(text(name) for name in names),
+        *(f"{text(device)} (recorded)" for device, _ in records),
+        "Cases",
+        "Broken by",
+    ]
+    rows = []
+    for written in page.clauses:
+        judged = by_id.get(written.id, {})
+        cells = [implementation(written, (judged.get("implementations") or {}).get(name)) for name in names]
+        cells += [recorded(verdicts.get(written.id)) for _, verdicts in records]
+        broken = ", ".join(f'<a href="#{anchor(name)}">{text(name)}</a>' for name in judged.get("broken_by") or ())
+        cases = f"{judged.get('cases', 0):,}" if judged.get("cases") else "–"
+        rows.append(
+            [
+                f'<a href="#{attribute(written.id)}">{text(written.idea)}</a>',
+                f'<span class="ms-nowrap">{written.level}</span>',
+                *cells,
+                cases,
+                broken or "–",
+            ]
+        )
+    return table(head, rows, f"Verification of {page.title}", "ms-matrix")
+
+
+def implementation(written: ClauseText, judged: Record | None) -> str:
+    if written.unchecked:
+        return f"{verdict('unchecked')}<br><small>{text(written.unchecked)}</small>"
+    if judged is None:
+        return verdict("not-run", "not asked of this implementation")
+    outcome, detail = str(judged["verdict"]), str(judged.get("detail") or "")
+    by_test = "<br><small>tests of this build</small>" if written.decided_by == "test" else ""
+    why = f"<br><small>{text(plain(detail, 300))}</small>" if detail and outcome != "pass" else ""
+    return verdict(outcome) + by_test + why
+
+
+def recorded(judged: Any) -> str:
+    """A verdict from a recorded run: a word, or a mapping with the word in it."""
+    outcome = judged.get("verdict") if isinstance(judged, Mapping) else judged
+    return verdict(str(outcome)) if outcome else verdict("not-run")
+
+
+def anchor(fault_name: str) -> str:
+    return f"fault-{fault_name}"
+
+
+def fault(page: Page, entry: Record) -> str:
+    """One broken twin: where it comes from, what it breaks, its counterexamples."""
+    name = entry["name"]
+    matrix: Mapping[str, Record] = entry.get("matrix") or {}
+    broken = {clause: found for clause, found in matrix.items() if found.get("verdict") == "fail"}
+    declared = [
+        idea if idea.startswith(f"{page.slug}.") else f"{page.slug}.{idea}" for idea in entry.get("breaks") or ()
+    ]
+    facts = [("Origin", text(entry["origin"]))]
+    if entry.get("seen_in"):
+        facts.append(("Seen in", text(entry["seen_in"])))
+    links = [clause_link(page, clause) for clause in broken]
+    if links or not entry.get("masked_by"):
+        facts.append(("Breaks", ", ".join(links) or "nothing"))
+    if missing := [clause_link(page, clause) for clause in declared if clause not in broken]:
+        facts.append(("Declared, not broken", ", ".join(missing)))
+    if entry.get("masked_by"):
+        facts.append(("Masked by", text(entry["masked_by"])))
+    listed = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in facts)
+    note = f"<p>{text(entry['note'])}</p>" if entry.get("note") else ""
+    return (
+        f'<section class="ms-fault"><h4 id="{anchor(name)}">{text(name)} {fault_verdict(str(entry["verdict"]))}'
+        f'<a class="headerlink" href="#{anchor(name)}" title="Link to this broken twin">¶</a></h4>{note}'
+        f'<dl class="ms-facts">{listed}</dl>{counterexamples(page, name, broken)}</section>'
+    )
+
+
+def fault_verdict(outcome: str) -> str:
+    """A caught fault is what one wants; a redundant one names its mask."""
+    suffix, symbol = {"caught": ("pass", "✓"), "redundant": ("open", "○"), "missed": ("fail", "✗")}.get(
+        outcome, ("open", "–")
+    )
+    return (
+        f'<span class="ms-verdict ms-verdict--{suffix}"><span aria-hidden="true">{symbol}</span> {text(outcome)}</span>'
+    )
+
+
+def clause_link(page: Page, clause_id: str) -> str:
+    return f'<a href="#{attribute(clause_id)}">{text(clause_id.removeprefix(page.slug + "."))}</a>'
+
+
+def counterexamples(page: Page, name: str, broken: Mapping[str, Record]) -> str:
+    """The case and what was seen for each clause; the first with a trace is shown as an event table as well."""
+    if not broken:
+        return ""
+    rows = [
+        [
+            clause_link(page, clause),
+            code(plain(found["case"], 600)) if found.get("case") is not None else "–",
+            text(plain(found.get("detail") or "", 900)),
+        ]
+        for clause, found in broken.items()
+    ]
+    shown = table(["Clause", "Case", "What was seen"], rows, f"Counterexamples to {name}", "ms-cases")
+    traced = next(((clause, found) for clause, found in broken.items() if found.get("trace")), None)
+    if traced is not None:
+        clause, found = traced
+        shown = (
+            f"<p>The events that break {clause_link(page, clause)}:</p>"
+            f"{event_table(list(found['trace']), f'Events with which {name} breaks {clause}')}{shown}"
+        )
+    return f'<details class="ms-box" data-search-exclude><summary>{counted(len(broken), "counterexample")}<span class="ms-hidden"> to {text(name)}</span></summary>{shown}</details>'
