@@ -19,8 +19,9 @@ from typing import Any
 
 import yaml
 
+from memspec_tools.clauses import ClauseText
 from memspec_tools.errors import SpecError
-from memspec_tools.pages import ClauseText, Page, read_page
+from memspec_tools.pages import Page, read_page
 from memspec_tools.places import HERE, root, spec_dir
 
 PACKAGES = ("memspec", "memspec_tools")
