@@ -30,17 +30,18 @@ def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int 
     if node is None:
         raise SpecError(path, first_line, "empty where data is due")
     _refuse_repeated_keys(node, path, first_line)
-    errors = sorted(Draft202012Validator(schema).iter_errors(data), key=lambda e: line_of(node, e.absolute_path))
+    errors = list(Draft202012Validator(schema).iter_errors(data))
     if errors:
-        worst = errors[0]
-        while worst.context:
-            worst = max(worst.context, key=lambda e: len(e.absolute_path))
-        where = ".".join(str(step) for step in worst.absolute_path)
-        message = " ".join(worst.message.split())
-        message = message if len(message) < 200 else message[:197] + "..."
-        raise SpecError(
-            path, first_line + line_of(node, worst.absolute_path), f"{where}: {message}" if where else message
+        worst = min(errors, key=lambda e: (bool(e.context), line_of(node, e.absolute_path)))
+        told = (
+            worst.schema.get("$comment", worst.message)
+            if worst.context and isinstance(worst.schema, Mapping)
+            else worst.message
         )
+        where, message = ".".join(str(step) for step in worst.absolute_path), " ".join(told.split())
+        message = message if len(message) < 200 else message[:197] + "..."
+        line = first_line + line_of(node, worst.absolute_path)
+        raise SpecError(path, line, f"{where}: {message}" if where else message)
     return data, node
 
 
