@@ -49,16 +49,19 @@ def cuda_name() -> str | None:
 def device(argv: Sequence[str] | None = None) -> Device:
     """The device to run on: ``--device``, else ``MEMSPEC_DEVICE``, else "cuda" where there is one, else "cpu".
 
-    Other arguments in ``argv`` (default: those of the process) are left alone. Raises DeviceError when the device is
-    neither "cpu" nor "cuda", or is "cuda" where none can be used; it never falls back in silence.
+    Other arguments in ``argv`` (default: those of the process) are left alone. On the CPU, Triton kernels are to be
+    interpreted, which Triton has to know before its first import. Raises DeviceError when the device is neither "cpu"
+    nor "cuda", or is "cuda" where none can be used; it never falls back in silence.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--device")
     known, _ = parser.parse_known_args(sys.argv[1:] if argv is None else list(argv))
     asked = known.device or os.environ.get("MEMSPEC_DEVICE") or None
     if asked is None:
-        return "cpu" if cuda_name() is None else "cuda"
+        asked = "cpu" if cuda_name() is None else "cuda"
     if asked == "cpu":
+        if "triton" not in sys.modules:
+            os.environ.setdefault("TRITON_INTERPRET", "1")
         return "cpu"
     if asked == "cuda":
         if cuda_name() is None:

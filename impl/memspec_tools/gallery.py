@@ -24,7 +24,7 @@ from typing import Any
 from memspec_tools import api_names, exhibit, gallery_html
 from memspec_tools.closure import script_closure, tree
 from memspec_tools.errors import SpecError
-from memspec_tools.places import shown
+from memspec_tools.places import root, shown
 
 DISTRIBUTIONS = ("sphinx", "sphinx-gallery", "matplotlib", "numpy", "torch", "triton")
 INDEX = ":orphan:\n\nmemspec\n=======\n\n.. toctree::\n\n   gallery/index\n"
@@ -97,16 +97,33 @@ def example(slug: str, top: Path) -> Example:
     return known[slug]
 
 
-def run(slug: str, device: str | None, top: Path, figures: Path | None = None) -> int:
+def run(slug: str, device: str | None = None, top: Path | None = None, figures: Path | None = None) -> int:
     """Run one script in a process of its own; its output goes straight through. Returns the exit status.
 
-    ``figures`` is a folder for the figures as SVG. Raises DeviceError for a device that is not there.
+    ``figures`` is a folder for the figures as SVG. Raises SpecError for a device that is not there.
     """
+    top = checkout(top)
     found = example(slug, top)
-    chosen = exhibit.device([] if device is None else ["--device", device])
+    chosen = there(device)
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
     return subprocess.run(launch_command(found.path, chosen, figures), env=environment(top)).returncode
+
+
+def checkout(top: Path | None) -> Path:
+    """``top``, or the checkout that this package runs from. Raises SpecError where there is none."""
+    top = top or root()
+    if top is None:
+        raise SpecError(None, None, "the gallery's scripts are not installed; run this in a checkout of memspec")
+    return top.resolve()
+
+
+def there(device: str | None) -> exhibit.Device:
+    """The device that was asked for, or that there is. Raises SpecError for one that is not there."""
+    try:
+        return exhibit.device([] if device is None else ["--device", device])
+    except exhibit.DeviceError as trouble:
+        raise SpecError(None, None, str(trouble)) from trouble
 
 
 def launch_command(script: Path, device: str, figures: Path | None) -> list[str]:
@@ -127,12 +144,13 @@ def build(top: Path, cache: Path, device: str | None = None) -> Gallery:
     """Run what has to be run, and return all pages and their files.
 
     ``cache`` is a folder of our own, such as ``.cache/gallery``. ``device`` is "cpu", "cuda", or None for ``MEMSPEC_DEVICE``
-    and then for what there is. Raises GalleryError that lists every script that failed, with exception and line.
+    and then for what there is. Raises SpecError for a device that is not there, and GalleryError, which lists every
+    script that failed with exception and line.
     """
-    top, cache = top.resolve(), cache.resolve()
+    top, cache = checkout(top), cache.resolve()
     device = device or os.environ.get("MEMSPEC_DEVICE") or None
     if device is not None:
-        exhibit.device(["--device", device])
+        device = there(device)
     with _alone(cache):
         ran = _refresh(top, cache, device)
         return Gallery(tuple(_pages(top, cache)), _assets(cache), tuple(ran))

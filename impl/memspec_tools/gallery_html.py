@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 _HEADING = re.compile(r'<h(\d)>(.*?)<a class="headerlink" href="#([^"]*)"[^>]*>.*?</a></h\1>', re.DOTALL)
 _ASSET = re.compile(r'((?:src|srcset|href)=")[^"]*?(_images|_downloads)/')
-_API = re.compile(r'<a class="[^"]*"(?: href="[^"]*#(?P<name>memspec[\w.]*)")[^>]*>(?P<text>.*?)</a>', re.DOTALL)
+_API = re.compile(
+    r'<a class="[^"]*" href="[^"]*#(?:module-)?(?P<name>memspec[\w.]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,12 @@ def fixed(body: str, uri: str, canonical: Mapping[str, str], prefix: str = "gall
     """The body for the page ``uri``.
 
     Sections go, their ids move to the headings; pictures and downloads are found below ``prefix``; code gets ``<code>``, so
-    that it is highlighted and copied like all code of the site; links to names of ``memspec`` become ``<autoref>``, to
+    that it is highlighted and copied like all code of the site; math is left to the site; links to names of ``memspec`` become ``<autoref>``, to
     the name under which the thing is defined (``canonical``).
     """
     up = "../" * page_url(uri).count("/")
-    body = re.sub(r"</?section[^>]*>", "", body)
+    body = re.sub(r"</?section[^>]*>|<div id='sg-tag-list'[^>]*></div>", "", body)
+    body = body.replace('class="math notranslate nohighlight"', 'class="arithmatex"')
     body = _HEADING.sub(lambda m: m[0].replace(f"<h{m[1]}>", f'<h{m[1]} id="{m[3]}">', 1), body)
     body = _ASSET.sub(lambda m: f"{m[1]}{up}{prefix}{m[2]}/", body)
     body = re.sub(r"<pre>(.*?)</pre>", r"<pre><code>\1</code></pre>", body, flags=re.DOTALL)
