@@ -13,6 +13,7 @@ _ASSET = re.compile(r'((?:src|srcset|href)=")[^"]*?(_images|_downloads)/')
 _API = re.compile(
     r'<a class="[^"]*" href="[^"]*#(?:module-)?(?P<name>memspec[\w.]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL
 )
+_FIGURE = re.compile(r'<img [^>]*class = "sphx-glr-single-img"[^>]*/>')
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,16 @@ def page_url(uri: str) -> str:
 def fixed(body: str, uri: str, canonical: Mapping[str, str], prefix: str = "gallery/") -> str:
     """The body for the page ``uri``.
 
-    Sections go, their ids move to the headings; pictures and downloads are found below ``prefix``; code gets ``<code>``, so
-    that it is highlighted and copied like all code of the site; math is left to the site; links to names of ``memspec`` become ``<autoref>``, to
-    the name under which the thing is defined (``canonical``).
+    Sections go, their ids move to the headings. Pictures and downloads are found below ``prefix``; a figure can scroll.
+    Code gets ``<code>``, so that it is highlighted and copied like all code of the site; math is left to the site. Links to
+    names of ``memspec`` become ``<autoref>``, to the name under which the thing is defined (``canonical``).
     """
     up = "../" * page_url(uri).count("/")
     body = re.sub(r"</?section[^>]*>|<div id='sg-tag-list'[^>]*></div>", "", body)
     body = body.replace('class="math notranslate nohighlight"', 'class="arithmatex"')
     body = _HEADING.sub(lambda m: m[0].replace(f"<h{m[1]}>", f'<h{m[1]} id="{m[3]}">', 1), body)
     body = _ASSET.sub(lambda m: f"{m[1]}{up}{prefix}{m[2]}/", body)
+    body = _FIGURE.sub(r'<div class="ms-figure" tabindex="0">\g<0></div>', body)
     body = re.sub(r"<pre>(.*?)</pre>", r"<pre><code>\1</code></pre>", body, flags=re.DOTALL)
     return _API.sub(lambda m: _autoref(m["name"], m["text"], canonical), body)
 
