@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-
 from memspec_tools.findings import load_findings
 from memspec_tools.outcomes import TestOutcome, write_outcomes
 from memspec_tools.verify import closure_hash
@@ -48,7 +47,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             verdict = {"passed": "pass", "failed": "fail", "skipped": "not-run"}[report.outcome]
             why = "" if report.passed else str(call.excinfo.value if call.excinfo else "").splitlines()[0:1]
             detail = why[0] if why else ""
-            item.config.stash[_outcomes][key] = TestOutcome(item.nodeid, mark.args[0], mark.kwargs.get("fault"), verdict, detail)
+            item.config.stash[_outcomes][key] = TestOutcome(
+                item.nodeid, mark.args[0], mark.kwargs.get("fault"), verdict, detail
+            )
     return report
 
 
@@ -62,7 +63,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if config.stash[_no_browser]:
-        terminalreporter.write_line(f"{config.stash[_no_browser]} browser tests did not run: {WITHOUT_BROWSER}", yellow=True)
+        terminalreporter.write_line(
+            f"{config.stash[_no_browser]} browser tests did not run: {WITHOUT_BROWSER}", yellow=True
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

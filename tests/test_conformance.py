@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import pytest
-
 from memspec.conformance import CannotRun, Checks, NotExercised, Violation, expect, judge, lacks, once, refused, variant
 from memspec_tools.findings import Finding, load_findings
 from memspec_tools.guards import delete_each
@@ -43,7 +42,9 @@ def test_checks_decide_clauses_of_the_page_and_no_others(finding: Finding) -> No
 
 
 @every_finding
-def test_faults_break_what_they_declare_and_the_matrix_is_the_reviewed_one(finding: Finding, request: pytest.FixtureRequest) -> None:
+def test_faults_break_what_they_declare_and_the_matrix_is_the_reviewed_one(
+    finding: Finding, request: pytest.FixtureRequest
+) -> None:
     lines: list[str] = []
     for fault in report(finding.slug)["faults"]:
         outcomes = {name.partition(".")[2]: cell["verdict"] for name, cell in fault["matrix"].items()}
@@ -99,7 +100,9 @@ def test_what_is_due_imports_nothing_from_the_reference(finding: Finding) -> Non
             names += [f"{node.module}.{n.name}" for n in node.names] if isinstance(node, ast.ImportFrom) else []
             names += [n.name for n in node.names] if isinstance(node, ast.Import) else []
             for name in names:
-                assert not {"reference", "tensors", "kernels", "faults"} & set(name.split(".")), f"{path}: imports {name}"
+                assert not {"reference", "tensors", "kernels", "faults"} & set(name.split(".")), (
+                    f"{path}: imports {name}"
+                )
 
 
 @every_finding
@@ -128,7 +131,9 @@ def test_a_guard_that_can_be_deleted_unnoticed_says_what_masks_it(finding: Findi
     assert deletions
     for deletion in deletions:
         assert deletion.noticed or deletion.guard.masked_by, f"{deletion.guard} breaks nothing"
-        assert not (deletion.noticed and deletion.guard.masked_by), f"{deletion.guard} is not masked: {deletion.clauses}"
+        assert not (deletion.noticed and deletion.guard.masked_by), (
+            f"{deletion.guard} is not masked: {deletion.clauses}"
+        )
 
 
 def _sources(finding: Finding, below: str) -> list[Path]:

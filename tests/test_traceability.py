@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from memspec import __version__
 from memspec_tools.documents import read_yaml
 from memspec_tools.findings import Finding, load_findings
@@ -72,7 +71,11 @@ def test_worked_examples_run(finding: Finding) -> None:
 @every_finding
 def test_every_tree_has_the_finding(finding: Finding) -> None:
     area, name = finding.page.area, finding.slug.replace("-", "_")
-    for path in (f"tests/{area}/test_{name}.py", f"gallery/{area}/plot_{name}.py", f"impl/memspec/{area}/{name}/__init__.py"):
+    for path in (
+        f"tests/{area}/test_{name}.py",
+        f"gallery/{area}/plot_{name}.py",
+        f"impl/memspec/{area}/{name}/__init__.py",
+    ):
         assert (TOP / path).is_file(), path
 
 

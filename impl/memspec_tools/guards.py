@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from memspec.conformance import variant
+
 from memspec_tools.findings import Finding
 from memspec_tools.places import shown
 from memspec_tools.vectors import run_vector

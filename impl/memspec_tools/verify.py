@@ -59,7 +59,7 @@ def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) ->
                 subject = make()
         except CannotRun as why:
             return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
-        except Exception as crash:
+        except (Exception, SystemExit, TookTooLong) as crash:
             return {
                 name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}")
                 for name in checks.clauses
@@ -69,13 +69,9 @@ def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) ->
             with time_limit(limit_s):
                 judge(checks, subject, after=fallen.__setitem__)
         except TookTooLong as late:
+            hung = list(checks.clauses)[len(fallen)]
             for name in checks.clauses:
-                fallen.setdefault(
-                    name,
-                    Verdict(
-                        "crash" if len(fallen) == list(checks.clauses).index(name) else "not-run", detail=str(late)
-                    ),
-                )
+                fallen.setdefault(name, Verdict("crash" if name == hung else "not-run", detail=str(late)))
         return {str(name): fallen[name] for name in checks.clauses}
 
 
