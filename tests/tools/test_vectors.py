@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from memspec.conformance import CannotRun, Checks
 from memspec_tools.clauses import ClauseText
 from memspec_tools.errors import SpecError
@@ -36,7 +35,7 @@ CHECKS = Checks("demo")
 
 @CHECKS.operation()
 def double(subject: Callable[[Any], Any], given: Mapping[str, Any]) -> Any:
-    return subject(given["x"] if "x" in given else given)
+    return subject(given.get("x", given))
 
 
 @pytest.fixture
