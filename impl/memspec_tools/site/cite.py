@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from memspec_tools.citations import citations
 from memspec_tools.clauses import ClauseText
 from memspec_tools.pages import Page
-from memspec_tools.site.markup import block, code, table, text
-
+from memspec_tools.site.markup import block, code, details, table, text
 
 NAMES = {"permalink": "Permalink", "markdown": "Markdown", "bibtex": "BibTeX", "comment": "Comment for source code"}
 
@@ -54,7 +53,7 @@ def clause_box(page: Page, clause: ClauseText, since: str, edition: Edition) -> 
         f'<p class="ms-cite__format">{NAMES.get(name, name)}</p>{block(source, "bibtex" if name == "bibtex" else "text")}'
         for name, source in texts.items()
     )
-    return f'<details class="ms-cite" data-search-exclude><summary>Cite<span class="ms-hidden"> {text(clause.id)}</span></summary>{facts}{formats}</details>'
+    return details("ms-cite", "Cite", clause.id, facts + formats)
 
 
 def page_box(page: Page, edition: Edition) -> str:

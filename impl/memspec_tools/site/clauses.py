@@ -71,7 +71,8 @@ def tombstone(name: str, successor: str, body: str) -> str:
         if successor == "none"
         else f'See <autoref identifier="{attribute(successor)}">{text(successor)}</autoref>.'
     )
-    return f'<div class="ms-clause ms-clause--withdrawn"><p class="withdrawn" id="{attribute(name)}"><b>Withdrawn:</b> {body} {link}</p></div>'
+    told = f'<p class="withdrawn" id="{attribute(name)}"><b>Withdrawn:</b> {body} {link}</p>'
+    return f'<div class="ms-clause ms-clause--withdrawn">{told}</div>'
 
 
 def search_entries(page: Page, url: str) -> list[dict[str, str]]:

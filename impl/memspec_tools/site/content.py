@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from memspec import __version__
+
+from memspec_tools import gallery
 from memspec_tools.errors import SpecError
+from memspec_tools.evidence import NEVER, FindingEvidence, state_of
 from memspec_tools.lock import read_lock
 from memspec_tools.pages import Page, load_pages, page_paths, read_page
-from memspec_tools.places import spec_dir
+from memspec_tools.places import cache_dir, spec_dir
 from memspec_tools.site.cite import Edition
 from memspec_tools.site.results import ResultsFailed, collect
 from memspec_tools.vectors import load_vectors
+
+NOTHING = gallery.Gallery((), {}, ())
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,18 @@ class Content:
     since: Mapping[str, str]
     vectors: Mapping[str, list[Mapping[str, Any]]]
     edition: Edition
+    evidence: Mapping[str, FindingEvidence] = field(default_factory=dict)
+    gallery: gallery.Gallery = NOTHING
     broken: Mapping[Path, str] = field(default_factory=dict)
     trouble: str = ""
 
     def page(self, slug: str) -> Page | None:
         return next((page for page in self.pages if page.slug == slug), None)
+
+    def ran(self, slug: str) -> str:
+        """On which devices the finding has run, in words."""
+        cuda = self.evidence[slug].summary if slug in self.evidence else NEVER
+        return f"{'CPU (this build)' if slug in self.report else 'nothing in this build'}; {cuda}"
 
     def verdicts(self, slug: str) -> dict[str, Mapping[str, Any]]:
         """Clause id -> what this build found."""
@@ -49,16 +61,24 @@ def gather(base: str, top: Path, tell: Callable[[str], None], forgiving: bool = 
     vectors: dict[str, list[Mapping[str, Any]]] = {}
     found: Mapping[str, Any] = {"findings": []}
     since: dict[str, str] = {}
+    evidence: dict[str, FindingEvidence] = {}
+    shown = NOTHING
     try:
         vectors = {page.slug: [vector.data for vector in load_vectors(page)] for page in pages}
         since = {name: entry.since for name, entry in read_lock().items()}
+        evidence = {page.slug: state_of(page.slug, top) for page in pages}
         found = collect(tell)
+        if gallery.examples(top):
+            tell("gallery")
+            shown = gallery.build(top, cache_dir() / "gallery")
     except (SpecError, ResultsFailed) as why:
         if not forgiving:
             raise
         trouble = trouble or str(why)
     report = {finding["slug"]: finding for finding in found["findings"]}
-    return Content(tuple(pages), report, found.get("platform", {}), since, vectors, edition, broken, trouble)
+    return Content(
+        tuple(pages), report, found.get("platform", {}), since, vectors, edition, evidence, shown, broken, trouble
+    )
 
 
 def _pages(forgiving: bool) -> tuple[list[Page], dict[Path, str], str]:

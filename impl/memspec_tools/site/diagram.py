@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from memspec_tools.site.markup import table, text
+from memspec_tools.site.markup import details, table, text
 
 Edge = Sequence[str]  # (label, event, label)
 
@@ -26,11 +26,11 @@ def mermaid(edges: Sequence[Edge]) -> str:
 def section(edges: Sequence[Edge], title: str) -> str:
     """The picture, and the same as a table, which is what a reader without scripts or sight gets."""
     rows = [[text(here), text(event), text(there)] for here, event, there in edges]
+    plain = table(["State", "Event", "Next state"], rows, f"{title}, as a table")
     return (
-        f'<figure class="ms-figure"><pre class="ms-diagram"><code>{text(mermaid(edges))}</code></pre>'
+        f'<figure class="ms-states"><pre class="ms-diagram"><code>{text(mermaid(edges))}</code></pre>'
         f"<figcaption>{text(title)}: every edge that the exploration of this build took.</figcaption></figure>"
-        f'<details class="ms-box" data-search-exclude><summary>The diagram as a table</summary>'
-        f"{table(['State', 'Event', 'Next state'], rows, f'{title}, as a table')}</details>"
+        f"{details('ms-box', 'The diagram as a table', title, plain)}"
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from memspec_tools.pages import AREAS, Page
 from memspec_tools.site.content import Content
+from memspec_tools.site.gallery_records import exported
+from memspec_tools.vectors import schema
 
 
-def exports(content: Content, evidence: Mapping[str, Any]) -> dict[str, str]:
+def exports(content: Content) -> dict[str, str]:
     """Path in the site -> text. objects.inv is made by mkdocstrings."""
+    recorded = {slug: exported(evidence) for slug, evidence in content.evidence.items()}
     made = {
+        "vectors/vectors.schema.json": _json(schema()),
         "clauses.json": _json(clauses(content)),
         "evidence.json": _json(
-            {"memspec": content.edition.version, "this_build": this_build(content), "recorded": evidence}
+            {"memspec": content.edition.version, "this_build": this_build(content), "recorded": recorded}
         ),
         "llms.txt": llms(content),
     }
@@ -80,10 +83,11 @@ def llms(content: Content) -> str:
     lines = [
         "# memspec",
         "",
-        "> An executable specification of what must hold when the memory of an LLM serving system changes hands. Every rule is a clause with a",
-        "> stable id, a reference implementation, checks, and broken twins that the checks must catch.",
+        "> An executable specification of what must hold when the memory of an LLM serving system changes hands. Every rule is a",
+        "> clause with a stable id, a reference implementation, checks, and broken twins that the checks must catch.",
         "",
-        f"Version {content.edition.version}. Data: {base}clauses.json (all clauses), {base}vectors/SLUG.json (test vectors of a finding), {base}evidence.json (results).",
+        f"Version {content.edition.version}. Data: {base}clauses.json (all clauses), {base}vectors/SLUG.json (test vectors",
+        f"of a finding), {base}evidence.json (results).",
     ]
     for area, question in AREAS.items():
         pages = [page for page in content.pages if page.area == area]
@@ -100,7 +104,9 @@ def llms(content: Content) -> str:
 
 def page_links(page: Page) -> str:
     """Where a page's data lie, as Markdown for its end. Relative to /spec/<area>/<slug>/."""
-    return f'<p class="ms-data">Data: <a href="../../../vectors/{page.slug}.json">test vectors</a>, <a href="../../../clauses.json">all clauses</a>, <a href="../../../evidence.json">results</a>.</p>'
+    links = {f"vectors/{page.slug}.json": "test vectors", "clauses.json": "all clauses", "evidence.json": "results"}
+    listed = ", ".join(f'<a href="../../../{address}">{name}</a>' for address, name in links.items())
+    return f'<p class="ms-data">Data: {listed}.</p>'
 
 
 def _json(data: Any) -> str:

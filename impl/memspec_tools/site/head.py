@@ -6,10 +6,10 @@ from memspec_tools.pages import AREAS, Page
 from memspec_tools.site.markup import table, text
 
 STATUS = {
-    "rfc": "under discussion upstream",
-    "report": "reported, no merged fix known",
-    "merged": "merged upstream",
-    "superseded": "superseded upstream",
+    "rfc": "under discussion, nothing is merged",
+    "report": "reported, and no merged fix is known",
+    "merged": "the rule is in the upstream code",
+    "superseded": "a later upstream rule took its place",
 }
 GRADES = {
     "proposal": "a proposal; nothing has been observed",

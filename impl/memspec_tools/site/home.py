@@ -7,7 +7,7 @@ from typing import Any
 
 from memspec_tools.pages import AREAS, Page
 from memspec_tools.site.head import levels
-from memspec_tools.site.markup import table, text, verdict
+from memspec_tools.site.markup import heading, table, text, verdict
 
 # What the specification is to cover, in the words of an index. A finding that has a page is listed by that page.
 PLANNED: dict[str, dict[str, str]] = {
@@ -52,7 +52,7 @@ def area_section(
     area: str, pages: Sequence[Page], report: Mapping[str, Mapping[str, Any]], ran: Mapping[str, str], prefix: str
 ) -> str:
     """The findings of one area: those that have a page, then those that are planned."""
-    titled = f'<h3 id="{area}">{text(AREAS[area])} <span class="ms-area">{area}</span><a class="headerlink" href="#{area}" title="Link to this heading">¶</a></h3>'
+    titled = heading(3, area, f'{text(AREAS[area])} <span class="ms-area">{area}</span>')
     rows = [
         [
             f'<a href="{prefix}{page.area}/{page.slug}/">{text(page.title)}</a><br><small>{text(first_sentence(page.summary))}</small>',
@@ -91,15 +91,16 @@ def live(found: Mapping[str, Any] | None) -> tuple[str, str]:
     clauses, faults = found["clauses"], found["faults"]
     held = sum(clause["verdict"] == "pass" for clause in clauses)
     bad = sum(clause["verdict"] in ("fail", "crash") for clause in clauses)
-    rest = len(clauses) - held - bad
+    open_ = len(clauses) - held - bad
     first = (
         verdict("fail" if bad else "pass")
-        + f"<br><small>{held} of {len(clauses)} clauses{f', {rest} not decided here' if rest else ''}</small>"
+        + f"<br><small>{held} of {len(clauses)} clauses{f', {open_} not decided here' if open_ else ''}</small>"
     )
     caught = sum(entry["verdict"] == "caught" for entry in faults)
     redundant = sum(entry["verdict"] == "redundant" for entry in faults)
     missed = len(faults) - caught - redundant
-    second = f"{caught} of {len(faults)} caught<br><small>{f'{redundant} masked by another guard' if redundant else ''}{f' {missed} missed' if missed else ''}</small>"
+    rest = [f"{redundant} masked by another guard" if redundant else "", f"{missed} missed" if missed else ""]
+    second = f"{caught} of {len(faults)} caught<br><small>{', '.join(filter(None, rest))}</small>"
     return first, second
 
 

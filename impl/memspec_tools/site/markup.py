@@ -77,3 +77,15 @@ def block(source: str, language: str) -> str:
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def details(css: str, summary: str, about: str, body: str) -> str:
+    """A box that opens without scripts; ``about`` completes the summary for those who hear it out of its place."""
+    hidden = f'<span class="ms-hidden"> {text(about)}</span>' if about else ""
+    return f'<details class="{css}" data-search-exclude><summary>{text(summary)}{hidden}</summary>{body}</details>'
+
+
+def heading(level: int, anchor: str, inner: str) -> str:
+    """A heading with its permalink, as the Markdown of the site makes them. ``inner`` is HTML."""
+    link = f'<a class="headerlink" href="#{attribute(anchor)}" title="Link to this heading">¶</a>'
+    return f'<h{level} id="{attribute(anchor)}">{inner}{link}</h{level}>'

@@ -6,17 +6,20 @@ from typing import Any
 
 from memspec_tools.pages import AREAS
 from memspec_tools.places import spec_dir
+from memspec_tools.site import gallery_pages
 from memspec_tools.site.content import Content
 
 
 def filled(nav: Any, content: Content) -> list[Any]:
-    """``nav`` with "$specification" replaced by the pages that exist, one section an area."""
-    parts = {"$specification": specification(content)}
+    """``nav`` with "$specification" and "$gallery" replaced by the pages that exist, one section an area."""
+    parts = {"$specification": specification(content), "$gallery": gallery_pages.navigation(content.gallery)}
     made: list[Any] = []
     for item in nav or ():
         if isinstance(item, dict):
             name, target = next(iter(item.items()))
             if isinstance(target, str) and target in parts:
+                if not parts[target]:
+                    continue
                 item = {name: parts[target]}
         made.append(item)
     return made

@@ -5,32 +5,45 @@ Material for MkDocs ends on 2027-05-05 and MkDocs 1.x is frozen, so nothing but 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page as SitePage
+from mkdocs.structure.toc import get_toc
 
 from memspec_tools.citations import site_url
 from memspec_tools.errors import SpecError
+from memspec_tools.evidence import NEVER, FindingEvidence
+from memspec_tools.gallery import GalleryPage
+from memspec_tools.gallery_html import anchors
 from memspec_tools.pages import Page
-from memspec_tools.site import clauses, exports, home, spec_pages
+from memspec_tools.places import root
+from memspec_tools.site import clauses, exports, gallery_pages, gallery_records, home, spec_pages
 from memspec_tools.site.content import Content, gather
 from memspec_tools.site.navigation import filled
 from memspec_tools.site.results import ResultsFailed
 
 FINDINGS = "<!-- memspec:findings -->"
-SPEC_INDEX = (
-    "---\ntitle: Specification\n---\n\n# Specification\n\nEvery finding has one page; its rules are clauses with stable ids.\n\n"
-    + FINDINGS
-    + "\n"
-)
+SPEC_INDEX = f"""---
+title: Specification
+---
 
+# Specification
+
+Every finding has one page; its rules are clauses with stable ids. The state of each is what this build found.
+
+{FINDINGS}
+"""
+
+_Event = TypeVar("_Event", bound=Callable[..., Any])
+_early: Callable[[_Event], _Event] = event_priority(50)
 _log = logging.getLogger("mkdocs.plugins.memspec")
 
 
@@ -41,6 +54,7 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
         self.serving = False
         self.content: Content | None = None
         self.finding_files: dict[str, Path] = {}
+        self.gallery_files: dict[str, GalleryPage] = {}
 
     def on_startup(self, *, command: str, dirty: bool) -> None:
         """A server must outlive bad input; that it is one is told here only."""
@@ -49,12 +63,18 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Gather everything before MkDocs cleans the old site away: a build that ends here leaves nothing half-written."""
         top = Path(config.config_file_path).resolve().parent
+        if top != root():
+            raise PluginError(
+                f"{config.config_file_path} is not the site of the checkout that memspec_tools runs from, {root()}"
+            )
         self.content = _or_stop(lambda: gather(site_url(), top, _log.info, forgiving=self.serving))
         if not config.repo_url:
             config.edit_uri = None
         if self.content.trouble:
             _log.error(self.content.trouble)
         config.nav = filled(config.nav, self.content)
+        if self.content.gallery.pages:
+            config.extra_css = [gallery_pages.STYLE, *config.extra_css]
         return config
 
     def on_files(self, files: Files, config: MkDocsConfig) -> Files:
@@ -70,29 +90,44 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
             file.edit_uri = "../" + address
             files.append(file)
         files.append(File.generated(config, "spec/index.md", content=SPEC_INDEX))
-        for address, text in exports.exports(content, {}).items():
+        for address, text in exports.exports(content).items():
             files.append(File.generated(config, address, content=text))
+        self.gallery_files = {page.uri: page for page in gallery_pages.shown(content.gallery)}
+        for address, script in self.gallery_files.items():
+            file = File.generated(config, address, content=f"---\ntitle: {json.dumps(script.title)}\n---\n")
+            file.edit_uri = f"../{script.edit_path}"
+            files.append(file)
+        records = [
+            asset for evidence in content.evidence.values() for asset in gallery_records.assets(evidence).items()
+        ]
+        for address, path in [*content.gallery.assets.items(), *records]:
+            files.append(File.generated(config, address, abs_src_path=str(path)))
         return files
 
-    @event_priority(50)
+    @_early
     def on_page_markdown(self, markdown: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
         """Put a finding's head in place; other pages pass unchanged."""
         why = self._content().broken.get(self.finding_files.get(page.file.src_uri, Path()))
         if why:
             return f"# {page.file.name}\n\n{spec_pages.failure(why)}\n"
         finding = self._finding(page)
+        if self._content().trouble:
+            markdown = f"{spec_pages.failure(self._content().trouble)}\n\n{markdown}"
         if finding is None:
             return markdown
         page.meta = {"title": finding.title, "description": finding.summary}
-        return spec_pages.markdown(finding, self._ran(finding))
+        example = gallery_pages.url_of(self._content().gallery, finding.slug)
+        return spec_pages.markdown(finding, self._content().ran(finding.slug), f"../../../{example}" if example else "")
 
-    @event_priority(50)
+    @_early
     def on_page_content(self, html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
         """Fill the markers and register clauses where links and anchors are looked up."""
         content = self._content()
+        if script := self.gallery_files.get(page.file.src_uri):
+            return self._gallery_page(script, page)
         if FINDINGS in html:
             prefix = "" if page.file.src_uri == "spec/index.md" else "spec/"
-            ran = {finding.slug: self._ran(finding) for finding in content.pages}
+            ran = {finding.slug: content.ran(finding.slug) for finding in content.pages}
             html = html.replace(FINDINGS, home.findings(content.pages, content.report, ran, prefix))
         finding = self._finding(page)
         if finding is None:
@@ -100,14 +135,26 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
         autorefs = config.plugins["autorefs"]
         for clause in finding.clauses:
             autorefs.register_anchor(page, clause.id, title=clause.id, primary=True)
-        return spec_pages.html(html, finding, content)
+        evidence = content.evidence.get(finding.slug)
+        return spec_pages.html(html, finding, content, gallery_records.verdicts(evidence) if evidence else ())
 
-    @event_priority(50)
+    @_early
     def on_post_build(self, config: MkDocsConfig) -> None:
         """Clauses become search entries just before the search plugin writes its index."""
         index = next(plugin for name, plugin in config.plugins.items() if name.endswith("search")).search_index
         for page in self._content().pages:
             index.entries += clauses.search_entries(page, f"spec/{page.area}/{page.slug}/")
+
+    def _gallery_page(self, script: GalleryPage, page: SitePage) -> str:
+        """Body, contents list and anchors of an executed page."""
+        content = self._content()
+        finding = content.page(script.slug)
+        evidence = content.evidence.get(script.slug) or FindingEvidence(script.slug, (), NEVER)
+        rules = f"../../../spec/{finding.area}/{finding.slug}/" if finding else ""
+        body = gallery_pages.html(script, gallery_records.section(evidence), rules)
+        page.toc = get_toc(gallery_pages.nested(gallery_pages.headings(script, gallery_records.headings(evidence))))
+        page.present_anchor_ids = anchors(body)
+        return body
 
     def _content(self) -> Content:
         if self.content is None:
@@ -117,12 +164,6 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
     def _finding(self, page: SitePage) -> Page | None:
         path = self.finding_files.get(page.file.src_uri)
         return next((finding for finding in self._content().pages if finding.path == path), None) if path else None
-
-    def _ran(self, finding: Page) -> str:
-        found = self._content().report.get(finding.slug)
-        return (
-            "CPU (this build); has not run on CUDA yet" if found else "nothing in this build; has not run on CUDA yet"
-        )
 
 
 def _or_stop(work: Callable[[], Any]) -> Any:

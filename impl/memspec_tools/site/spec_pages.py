@@ -10,6 +10,7 @@ from memspec_tools.site import clauses, diagram, exports, verification
 from memspec_tools.site.cite import page_box
 from memspec_tools.site.content import Content
 from memspec_tools.site.head import page_head
+from memspec_tools.site.markup import text
 from memspec_tools.site.results import DIAGRAM
 
 VERIFICATION = "<!-- memspec:verification -->"
@@ -45,4 +46,5 @@ def html(rendered: str, page: Page, content: Content, records: Sequence[tuple[st
 
 def failure(why: str) -> str:
     """What a server shows in place of a page that cannot be read, as HTML."""
-    return f'<div class="admonition failure"><p class="admonition-title">This page cannot be shown</p><pre><code>{clauses.text(why)}</code></pre></div>'
+    title = '<p class="admonition-title">This cannot be shown as it stands</p>'
+    return f'<div class="admonition failure">{title}<pre><code>{text(why)}</code></pre></div>'

@@ -7,19 +7,29 @@ from typing import Any
 
 from memspec_tools.clauses import ClauseText
 from memspec_tools.pages import Page
-from memspec_tools.site.markup import attribute, code, counted, event_table, plain, table, text, verdict
+from memspec_tools.site.markup import (
+    attribute,
+    code,
+    counted,
+    details,
+    event_table,
+    heading,
+    plain,
+    table,
+    text,
+    verdict,
+)
 
 Record = Mapping[str, Any]
 
 
 def section(page: Page, found: Record | None, records: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> str:
-    """Both tables. ``found`` is this finding's part of the report; ``records`` are (device, clause id -> verdict) of valid recorded runs."""
+    """Both tables. ``found`` is this finding's part of the report; ``records`` are (device, clause id -> verdict) of valid runs."""
     if found is None:
         return '<p class="ms-note">This finding was not verified in this build.</p>'
     by_id = {clause["id"]: clause for clause in found["clauses"]}
     return (
-        f"<p>{overview(found)}</p>{clause_table(page, by_id, records)}"
-        f'<h3 id="faults">Broken twins<a class="headerlink" href="#faults" title="Link to this heading">¶</a></h3>'
+        f"<p>{overview(found)}</p>{clause_table(page, by_id, records)}{heading(3, 'faults', 'Broken twins')}"
         "<p>Each is the reference with one thing changed; a check that cannot fail proves nothing. "
         "The counterexample is the first case on which the check failed.</p>"
         + "".join(fault(page, entry) for entry in found["faults"])
@@ -32,7 +42,7 @@ def overview(found: Record) -> str:
     held = sum(clause["verdict"] == "pass" for clause in clauses)
     caught = sum(entry["verdict"] == "caught" for entry in faults)
     said = [
-        f"In this build {held} of {counted(len(clauses), 'clause')} hold on the reference",
+        f"In this build {held} of {counted(len(clauses), 'clause')} hold",
         f"{caught} of {counted(len(faults), 'broken twin')} are caught",
     ]
     if vectors:
@@ -48,42 +58,43 @@ def overview(found: Record) -> str:
 def clause_table(page: Page, by_id: Mapping[str, Record], records: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Clause x level x verdict x implementations and devices x cases x faults that break it."""
     names = list(dict.fromkeys(name for clause in by_id.values() for name in clause.get("implementations") or {}))
-    head = [
-        "Clause",
-        "Level",
-        *(text(name) for name in names),
-        *(f"{text(device)} (recorded)" for device, _ in records),
-        "Cases",
-        "Broken by",
-    ]
+    tested = any(clause.decided_by == "test" for clause in page.clauses)
+    head = ["Clause", "Level", *(text(name if name == "reference" else f"{name}, CPU") for name in names)]
+    head += (
+        ["Tests of this build"] * tested
+        + [f"{text(device)}, recorded" for device, _ in records]
+        + ["Cases", "Broken by"]
+    )
     rows = []
     for written in page.clauses:
         judged = by_id.get(written.id, {})
         cells = [implementation(written, (judged.get("implementations") or {}).get(name)) for name in names]
-        cells += [recorded(verdicts.get(written.id)) for _, verdicts in records]
+        cells += [by_tests(written, judged)] * tested + [recorded(verdicts.get(written.id)) for _, verdicts in records]
         broken = ", ".join(f'<a href="#{anchor(name)}">{text(name)}</a>' for name in judged.get("broken_by") or ())
-        cases = f"{judged.get('cases', 0):,}" if judged.get("cases") else "–"
-        rows.append(
-            [
-                f'<a href="#{attribute(written.id)}">{text(written.idea)}</a>',
-                f'<span class="ms-nowrap">{written.level}</span>',
-                *cells,
-                cases,
-                broken or "–",
-            ]
-        )
+        first = f'<a href="#{attribute(written.id)}">{text(written.idea)}</a>'
+        cases = f"{judged['cases']:,}" if judged.get("cases") else "–"
+        rows.append([first, f'<span class="ms-nowrap">{written.level}</span>', *cells, cases, broken or "–"])
     return table(head, rows, f"Verification of {page.title}", "ms-matrix")
 
 
 def implementation(written: ClauseText, judged: Record | None) -> str:
+    """What this build's checks say of one implementation."""
     if written.unchecked:
         return f"{verdict('unchecked')}<br><small>{text(written.unchecked)}</small>"
     if judged is None:
-        return verdict("not-run", "not asked of this implementation")
+        return "<small>decided by tests</small>" if written.decided_by == "test" else verdict("not-run")
+    return explained(judged)
+
+
+def by_tests(written: ClauseText, judged: Record) -> str:
+    """What the marked tests of this build say; a clause that the checks decide has none."""
+    return explained(judged) if written.decided_by == "test" and judged else "<small>decided by checks</small>"
+
+
+def explained(judged: Record) -> str:
+    """The verdict, with the reason where it is not a pass."""
     outcome, detail = str(judged["verdict"]), str(judged.get("detail") or "")
-    by_test = "<br><small>tests of this build</small>" if written.decided_by == "test" else ""
-    why = f"<br><small>{text(plain(detail, 300))}</small>" if detail and outcome != "pass" else ""
-    return verdict(outcome) + by_test + why
+    return verdict(outcome) + (f"<br><small>{text(plain(detail, 300))}</small>" if detail and outcome != "pass" else "")
 
 
 def recorded(judged: Any) -> str:
@@ -115,10 +126,10 @@ def fault(page: Page, entry: Record) -> str:
     if entry.get("masked_by"):
         facts.append(("Masked by", text(entry["masked_by"])))
     listed = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in facts)
+    title = f"{text(name)} {fault_verdict(str(entry['verdict']))}"
     note = f"<p>{text(entry['note'])}</p>" if entry.get("note") else ""
     return (
-        f'<section class="ms-fault"><h4 id="{anchor(name)}">{text(name)} {fault_verdict(str(entry["verdict"]))}'
-        f'<a class="headerlink" href="#{anchor(name)}" title="Link to this broken twin">¶</a></h4>{note}'
+        f'<section class="ms-fault">{heading(4, anchor(name), title)}{note}'
         f'<dl class="ms-facts">{listed}</dl>{counterexamples(page, name, broken)}</section>'
     )
 
@@ -157,4 +168,4 @@ def counterexamples(page: Page, name: str, broken: Mapping[str, Record]) -> str:
             f"<p>The events that break {clause_link(page, clause)}:</p>"
             f"{event_table(list(found['trace']), f'Events with which {name} breaks {clause}')}{shown}"
         )
-    return f'<details class="ms-box" data-search-exclude><summary>{counted(len(broken), "counterexample")}<span class="ms-hidden"> to {text(name)}</span></summary>{shown}</details>'
+    return details("ms-box", counted(len(broken), "counterexample"), f"to {name}", shown)
