@@ -102,8 +102,8 @@ def test_doubles_count_one_token_more_where_the_quotient_is_whole() -> None:
     in_doubles = math.ceil(1000.0 / 15.0 * 15.0 / 1000.0)
     assert in_doubles == 2
     assert estimate_catch_up(15.0, 15.0, 1e6).backlog_tokens == 1
-    assert estimate_catch_up(0.3, 0.1, 1e9).backlog_tokens == 3  # a float is the decimal that it prints
-    assert math.ceil(Fraction(0.3) / Fraction(0.1)) == 3
+    assert estimate_catch_up(0.9, 0.3, 1e9).backlog_tokens == 3  # a float is the decimal that it prints
+    assert math.ceil(Fraction(0.9) / Fraction(0.3)) == 4  # what its bits say
     assert estimate_catch_up(0.1 * 3, 0.1, 1e9).backlog_tokens == 4  # 0.30000000000000004
 
 
