@@ -280,8 +280,8 @@ for dtype in DTYPES:
             same = next(
                 (i for i, (a, b) in enumerate(zip(run.tokens, truth.tokens, strict=True)) if a != b), NEW_TOKENS
             )
-            distance = row_error(run, truth)[:, : len(prompt) + same].max() / truth.keys.abs().max()
-            apart[dtype_name, name] = max(apart.get((dtype_name, name), 0.0), float(distance))
+            distance = float(row_error(run, truth)[:, : len(prompt) + same].max()) / float(truth.keys.abs().max())
+            apart[dtype_name, name] = max(apart.get((dtype_name, name), 0.0), distance)
             changed[name] += run.tokens != (truth.tokens if run is plain else plain.tokens)
         if dtype == torch.float32:
             for run in handed:
