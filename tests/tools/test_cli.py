@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-
 from memspec_tools.citations import citations
 from memspec_tools.cli import main
 from memspec_tools.findings import load_findings

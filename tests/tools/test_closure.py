@@ -8,70 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import small_tree
 from memspec_tools import closure
 from memspec_tools.errors import SpecError
-
-PAGE = """---
-slug: small-rule
-area: layout
-kind: function
-title: A small rule
-summary: Too little is lost. Too much is wasted.
-status: report
-evidence: proposal
-sources: [{system: none, ref: none}]
-reports: []
----
-
-## Problem
-Words.
-## Rules
-A block MUST be cleared before it changes hands.
-{: #small-rule.cleared .clause }
-
-A block MAY be cleared twice.
-{: #small-rule.twice .clause data-unchecked="a permission" }
-## Reference implementation
-## Verification
-<!-- memspec:verification -->
-## Not specified
-## What the evidence does not show
-## Report notes
-## Seen in the wild
-## Cite
-<!-- memspec:cite -->
-"""
-FILES = {
-    "mkdocs.yml": "",
-    "impl/memspec/__init__.py": '"""The rules."""\n__version__ = "1"\n',
-    "impl/memspec/terms.py": "from memspec.deep import unit\n",
-    "impl/memspec/deep.py": "unit = 1\n",
-    "impl/memspec/stranger.py": "unit = 1\n",
-    "impl/memspec/layout/__init__.py": "",
-    "impl/memspec/layout/small_rule/__init__.py": "from memspec.layout.small_rule.reference import clear\n",
-    "impl/memspec/layout/small_rule/reference.py": (
-        '"""The rule."""\n\n\n'
-        'def clear(block: int) -> str:\n    """Clear it."""\n    return f"{block:>{8}} cleared"  # why\n'
-    ),
-    "impl/memspec/layout/small_rule/checks.py": "def later() -> None:\n    from ... import terms\n    terms.unit\n",
-    "impl/memspec_tools/__init__.py": "",
-    "impl/memspec_tools/exhibit.py": "PALETTE = ()\n",
-    "spec/layout/small-rule.md": PAGE,
-    "spec/vectors/layout/small-rule.yaml": "finding: small-rule\nvectors:\n  - {id: one, input: {a: 1, b: '1'}}\n",
-    "gallery/layout/plot_small_rule.py": (
-        '"""\nA title\n=======\n"""\n\n# %%\n# Prose.\nfrom memspec.layout.small_rule import clear\n'
-        "from memspec_tools import exhibit\n\nprint(clear(1))\n"
-    ),
-}  # fmt: skip
 
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+    return small_tree.make(tmp_path)
 
 
 def told(top: Path, edit: Callable[[], object]) -> list[str]:
@@ -82,12 +26,6 @@ def told(top: Path, edit: Callable[[], object]) -> list[str]:
     named = closure.changes(before.parts, after.parts)
     assert (before.hash != after.hash) == bool(named)
     return named
-
-
-def replace(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def test_parts_of_a_finding(top: Path) -> None:
@@ -113,7 +51,7 @@ def test_parts_of_a_finding(top: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_change_is_named(top: Path, file: str, old: str, new: str, due: list[str]) -> None:
-    assert told(top, lambda: replace(top / file, old, new)) == due
+    assert told(top, lambda: small_tree.replace(top / file, old, new)) == due
 
 
 @pytest.mark.parametrize(
@@ -131,7 +69,7 @@ def test_a_change_is_named(top: Path, file: str, old: str, new: str, due: list[s
     ],
 )  # fmt: skip
 def test_layout_and_prose_do_not_count(top: Path, file: str, old: str, new: str) -> None:
-    assert told(top, lambda: replace(top / file, old, new)) == []
+    assert told(top, lambda: small_tree.replace(top / file, old, new)) == []
 
 
 def test_files_come_and_go(top: Path) -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from memspec_tools.clauses import ClauseText, Tombstone, clause_hash
 from memspec_tools.errors import SpecError
 from memspec_tools.lock import differences, read_lock, renew

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from memspec_tools.clauses import clause_hash
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import examples, load_pages, read_page

@@ -134,7 +134,8 @@ def test_marked_tests_decide_their_clause_and_show_their_fault(store: Path, monk
     assert (waiting["clauses"][0]["verdict"], waiting["faults"][0]["verdict"]) == ("not-run", "not-run")
     assert "demo.doubles" not in " ".join(verify.complaints({"findings": [waiting]}))
     write_outcomes(
-        [TestOutcome("t::a", "demo.doubles", None, "pass"), TestOutcome("t::b", "demo.doubles", "narrow", "pass")], {"demo": "c0"}
+        [TestOutcome("t::a", "demo.doubles", None, "pass"), TestOutcome("t::b", "demo.doubles", "narrow", "pass")],
+        {"demo": "c0"},
     )
     decided = verify.with_outcomes(verify.run_finding(made, "cpu"), made)
     assert (decided["clauses"][0]["verdict"], decided["clauses"][0]["broken_by"]) == ("pass", ["narrow"])

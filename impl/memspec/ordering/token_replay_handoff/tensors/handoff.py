@@ -59,7 +59,8 @@ class HandoffRun:
     tokens: tuple[int, ...]  # the log, then what the decode worker makes of it
     log: tuple[int, ...]
     mismatch: int | None  # first log index at which the decode worker would have chosen another token
-    rows_beyond_prompt: tuple[int, ...]  # per layer: rows of the last prompt page that are not as frozen when the replay starts
+    # per layer: rows of the last prompt page that are not as frozen when the replay starts
+    rows_beyond_prompt: tuple[int, ...]
     kv_error_max: float  # largest difference between a replayed KV element and the source's, 0 where none was replayed
     kv_scale: float  # largest KV element of the source
     keys: Tensor  # the decode worker's, (layers, rows, kv_heads, head_dim)
