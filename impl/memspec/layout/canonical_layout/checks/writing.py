@@ -17,7 +17,7 @@ from memspec.layout.canonical_layout.checks.world import (
     seen,
     spec_of,
 )
-from memspec.layout.canonical_layout.data import Cell, PageMap
+from memspec.layout.canonical_layout.data import Cell, CopyRun, PageMap
 
 LATENT_BLOCK = replace(LATENT, block=4)
 
@@ -41,6 +41,9 @@ def page_id(
         refused(lambda: transfers.page_ids(*request), *answer)
     else:
         expect(tuple(transfers.page_ids(*request)), answer)
+        pages, byte = tuple(int(page) for page in answer), PageMap("latent", 1, 1, 0, (CopyRun(0, 0, 1),), True)
+        blocks = range(len(pages) + 1)
+        refused(lambda: transfers.plan_copies("load", byte, blocks, pages, 1, Cell(1, 0, 1)), len(blocks), len(pages))
 
 
 def stored_pages(transfers: Transfers, page: PageMap, pages: Sequence[int]) -> list[int]:

@@ -175,7 +175,7 @@ UNGUARDED = (
     ),
     fault(
         "plan-unchecked",
-        "cell-width",
+        "cell-width page-id",
         "guard removed",
         "A page may be wider than its cell, a block may lack its page.",
         plan_copies=plan_unchecked,
