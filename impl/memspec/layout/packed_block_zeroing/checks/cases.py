@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 from memspec.layout.packed_block_zeroing.data import CacheGroup, Interval, View
@@ -51,11 +52,13 @@ def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(done)
 
 
-def due(views: Sequence[View], blocks: Iterable[int]) -> tuple[Interval, ...]:
+@cache
+def due(views: tuple[View, ...], blocks: tuple[int, ...]) -> tuple[Interval, ...]:
     """The bytes of every element of ``blocks``."""
     return merged((start, end) for view in views for b in set(blocks) for _, start, end in runs(view, b))
 
 
+@cache
 def columns(view: View, block: int) -> tuple[Interval, ...]:
     """From the first to the last byte of every kernel block of ``block``, one interval for each column, ascending."""
     found: dict[tuple[int, ...], Interval] = {}
@@ -65,7 +68,8 @@ def columns(view: View, block: int) -> tuple[Interval, ...]:
     return tuple(sorted(found.values()))
 
 
-def allowed(views: Sequence[View], blocks: Iterable[int]) -> tuple[Interval, ...]:
+@cache
+def allowed(views: tuple[View, ...], blocks: tuple[int, ...]) -> tuple[Interval, ...]:
     """The bytes that clearing ``blocks`` may touch."""
     return merged(interval for view in views for b in set(blocks) for interval in columns(view, b))
 

@@ -23,6 +23,11 @@ def unlike(arena: bytes | bytearray) -> Iterator[Interval]:
             yield from ((at + m.start(), at + m.end()) for m in re.finditer(rb"[^\xa5]+", part))
 
 
+def zeros(part: bytes | bytearray) -> Iterator[Interval]:
+    """Runs of zero bytes."""
+    return iter([(0, len(part))]) if part == bytes(len(part)) else (m.span() for m in re.finditer(rb"\0+", part))
+
+
 @once
 def effect(zeroer: Zeroer, slab: Slab) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
     """One call, with sentinels in and far around the allocation: what became zero, and what became anything else;
@@ -35,9 +40,7 @@ def effect(zeroer: Zeroer, slab: Slab) -> tuple[tuple[Interval, ...], tuple[Inte
     zeroer.clear(arena, base, slab.views, slab.blocks)
     expect(len(arena), length)
     changed = cases.merged(unlike(arena))
-    zero = cases.merged(
-        (m.start(), m.end()) for low, high in changed for m in re.compile(rb"\0+").finditer(bytes(arena), low, high)
-    )
+    zero = cases.merged((low + start, low + end) for low, high in changed for start, end in zeros(arena[low:high]))
     return tuple((a - base, b - base) for a, b in zero), tuple(
         (a - base, b - base) for a, b in cases.beyond(changed, zero)
     )
