@@ -17,6 +17,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("memspec_tools.gallery_hooks.svg_figures",),
     "reset_modules": ("matplotlib", "memspec_tools.gallery_hooks.around_a_script"),
     "reset_modules_order": "both",
+    "subsection_order": "memspec_tools.gallery_hooks.by_area",
     "doc_module": ("memspec", "memspec_tools"),
     "backreferences_dir": None,
     "first_notebook_cell": '# Needed once:\n# %pip install "memspec[gallery]"\n%matplotlib inline',

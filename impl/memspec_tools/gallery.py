@@ -168,18 +168,18 @@ def _refresh(top: Path, cache: Path, device: str | None) -> list[str]:
         for folder in ("src", "doctrees", "facts"):
             shutil.rmtree(cache / folder, ignore_errors=True)
         old = {}
-    changed = [
-        name
-        for name in sorted(scripts | old.get("scripts", {}))
-        if old.get("scripts", {}).get(name) != scripts.get(name)
-    ]
-    for name in changed:
+    kept = {name: state for name, state in old.get("scripts", {}).items() if scripts.get(name) == state}
+    for name in sorted((scripts.keys() | old.get("scripts", {}).keys()) - kept.keys()):
         _forget(cache, Path(name), gone=name not in scripts)
-    stamp.unlink(missing_ok=True)
+    stamp.write_text(json.dumps({"base": base, "scripts": kept}), encoding="utf-8")
     shutil.rmtree(out, ignore_errors=True)
-    _run_sphinx(top, cache, device)
+    failed, complaint = _run_sphinx(top, cache, device)
+    if complaint:
+        done = kept if failed is None else {name: state for name, state in scripts.items() if name not in failed}
+        stamp.write_text(json.dumps({"base": base, "scripts": done}), encoding="utf-8")
+        raise GalleryError(complaint)
     stamp.write_text(json.dumps(now), encoding="utf-8")
-    return [name for name in changed if name in scripts]
+    return sorted(scripts.keys() - kept.keys())
 
 
 def _state(
@@ -207,18 +207,21 @@ def _forget(cache: Path, script: Path, gone: bool) -> None:
     """Make sphinx-gallery run ``script`` again; when it is gone, remove everything that it left behind."""
     folder, stem = cache / "src/gallery" / script.parent, script.stem
     (folder / f"{stem}.py.md5").unlink(missing_ok=True)
-    (cache / "facts" / f"{stem}.json").unlink(missing_ok=True)
-    if gone and folder.is_dir():
-        left = [*folder.glob(f"{stem}.*"), *folder.glob(f"{stem}_codeobj*"), *folder.rglob(f"sphx_glr_{stem}_*")]
-        for path in left:
-            path.unlink()
+    left = list((cache / "facts").glob(f"{stem}.*"))
+    if gone:
+        left += [*folder.glob(f"{stem}.*"), *folder.rglob(f"sphx_glr_{stem}_*")]
+        left += (cache / "doctrees/gallery" / script.parent).glob(f"{stem}.doctree")
+    for path in left:
+        path.unlink()
 
 
-def _run_sphinx(top: Path, cache: Path, device: str | None) -> None:
+def _run_sphinx(top: Path, cache: Path, device: str | None) -> tuple[set[str] | None, str]:
+    """The scripts that failed (None where Sphinx ended before it knew) and what to complain of, if anything."""
     source, facts = cache / "src", cache / "facts"
     source.mkdir(parents=True, exist_ok=True)
     facts.mkdir(exist_ok=True)
-    (facts / "failures").unlink(missing_ok=True)
+    failures = facts / "failures"
+    failures.unlink(missing_ok=True)
     (source / "index.rst").write_text(INDEX, encoding="utf-8")
     (source / "names.rst").write_text(api_names.api_page(top / "impl"), encoding="utf-8")
     told = {"MEMSPEC_GALLERY_SCRIPTS": str(top / "gallery"), "MEMSPEC_GALLERY_FACTS": str(facts)}
@@ -227,10 +230,11 @@ def _run_sphinx(top: Path, cache: Path, device: str | None) -> None:
     command = [sys.executable, "-m", "sphinx", "-qW", "--keep-going", "-b", "json", "-d", str(cache / "doctrees"),
                "-c", str(top / "gallery/_sphinx"), str(source), str(cache / "json")]  # fmt: skip
     done = subprocess.run(command, env=environment(top, **told), capture_output=True, text=True)
-    failures = facts / "failures"
-    failed = json.loads(failures.read_text(encoding="utf-8")) if failures.is_file() else {}
-    if done.returncode or failed:
-        raise GalleryError(_complaint(failed, done.stderr, top))
+    if not failures.is_file():
+        return None, _complaint({}, done.stderr, top)
+    failed = json.loads(failures.read_text(encoding="utf-8"))
+    names = {Path(script).relative_to(top / "gallery").as_posix() for script in failed}
+    return names, _complaint(failed, done.stderr, top) if done.returncode or failed else ""
 
 
 def _complaint(failed: Mapping[str, str], stderr: str, top: Path) -> str:
@@ -254,20 +258,21 @@ def _one_failure(script: Path, trace: str, top: Path) -> str:
 def _pages(top: Path, cache: Path) -> Iterator[GalleryPage]:
     canonical = api_names.aliases(top / "impl")
     known = {one.path.relative_to(top).with_suffix("").as_posix(): one for one in examples(top)}
+    indexes = {"gallery/index", *(f"gallery/{one.area}/index" for one in known.values())}
     for path in sorted((cache / "json/gallery").rglob("*.fjson")):
-        document = json.loads(path.read_text(encoding="utf-8"))
         name = path.relative_to(cache / "json").with_suffix("").as_posix()
-        uri, one = gallery_html.page_uri(name), known.get(name)
-        body = gallery_html.fixed(document["body"], uri, canonical)
-        title = gallery_html.plain(document["title"])
-        shape = gallery_html.headings(document["body"])
+        if name not in known and name not in indexes:
+            continue
+        document, uri = json.loads(path.read_text(encoding="utf-8")), gallery_html.page_uri(name)
+        body, title = gallery_html.fixed(document["body"], uri, canonical), gallery_html.plain(document["title"])
+        one = known.get(name)
         if one is None:
-            edit = re.sub(r"index$", "GALLERY_HEADER.rst", name)
-            yield GalleryPage(uri, title, body, shape, edit)
+            body, edit = gallery_html.without_empty_areas(body), re.sub(r"index$", "GALLERY_HEADER.rst", name)
+            yield GalleryPage(uri, title, body, gallery_html.headings(body), edit)
             continue
         facts = json.loads((cache / "facts" / f"{one.path.stem}.json").read_text(encoding="utf-8"))
-        yield GalleryPage(uri, title, body, shape, f"{name}.py", one.area, one.slug, facts["device"], facts["seconds"],
-                          facts["versions"], tuple(facts["metrics"]))  # fmt: skip
+        yield GalleryPage(uri, title, body, gallery_html.headings(body), f"{name}.py", one.area, one.slug, facts["device"],
+                          facts["seconds"], facts["versions"], tuple(facts["metrics"]))  # fmt: skip
 
 
 def _assets(cache: Path) -> dict[str, Path]:

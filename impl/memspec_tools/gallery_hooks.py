@@ -14,6 +14,8 @@ from typing import Any
 
 from memspec_tools import exhibit
 
+AREAS = ("capacity", "layout", "ordering", "compatibility")
+
 _started: dict[str, float] = {}
 
 
@@ -41,6 +43,12 @@ def around_a_script(gallery_conf: Any, fname: str | None, when: str) -> None:
     told = {"seconds": round(seconds, 3), "device": facts.pop("device"), "versions": facts,
             "metrics": [json.loads(line) for line in lines]}  # fmt: skip
     base.with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def by_area(folder: str) -> tuple[int, str]:
+    """Sort key: the areas in the order of the specification, anything else after them."""
+    name = Path(folder).name
+    return (AREAS.index(name) if name in AREAS else len(AREAS), name)
 
 
 def write_failures(app: Any, exception: Exception | None) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_HEADING = re.compile(r'<h(\d)>(.*?)<a class="headerlink" href="#([^"]*)"[^>]*>.*?</a></h\1>', re.DOTALL)
+_HEADING = re.compile(r'<h(\d)[^>]*>(.*?)<a class="headerlink" href="#([^"]*)"[^>]*>.*?</a></h\1>', re.DOTALL)
 _ASSET = re.compile(r'((?:src|srcset|href)=")[^"]*?(_images|_downloads)/')
 _API = re.compile(
     r'<a class="[^"]*" href="[^"]*#(?:module-)?(?P<name>memspec[\w.]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL
@@ -54,11 +54,16 @@ def fixed(body: str, uri: str, canonical: Mapping[str, str], prefix: str = "gall
     up = "../" * page_url(uri).count("/")
     body = re.sub(r"</?section[^>]*>|<div id='sg-tag-list'[^>]*></div>", "", body)
     body = body.replace('class="math notranslate nohighlight"', 'class="arithmatex"')
-    body = _HEADING.sub(lambda m: m[0].replace(f"<h{m[1]}>", f'<h{m[1]} id="{m[3]}">', 1), body)
+    body = _HEADING.sub(lambda m: f'<h{m[1]} id="{m[3]}"' + m[0][3:], body)
     body = _ASSET.sub(lambda m: f"{m[1]}{up}{prefix}{m[2]}/", body)
     body = _FIGURE.sub(r'<div class="ms-figure" tabindex="0">\g<0></div>', body)
     body = re.sub(r"<pre>(.*?)</pre>", r"<pre><code>\1</code></pre>", body, flags=re.DOTALL)
     return _API.sub(lambda m: _autoref(m["name"], m["text"], canonical), body)
+
+
+def without_empty_areas(body: str) -> str:
+    """A gallery index without the headings below which there is no example."""
+    return re.sub(r'<h2 id="[^"]*">(?:(?!<h2).)*?<div class="sphx-glr-thumbnails"></div>', "", body, flags=re.DOTALL)
 
 
 def plain(markup: str) -> str:
