@@ -36,7 +36,8 @@ def runs(view: View, block: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
     ranges = [range(block * ratio, (block + 1) * ratio) if d == view.block_dim else range(1 if joined and d == last else size)
               for d, size in enumerate(view.shape)]  # fmt: skip
     length = view.element * (view.shape[last] if joined else 1)
-    far = [d for d in range(view.block_dim) if view.strides[d] > view.strides[view.block_dim]]
+    step, only = view.strides[view.block_dim], view.shape[view.block_dim] == 1
+    far = [d for d in range(view.block_dim) if view.strides[d] > step or (only and view.strides[d] == step)]
     for index in product(*ranges):
         start = view.address + view.element * sum(i * s for i, s in zip(index, view.strides, strict=True))
         yield (index[view.block_dim], *(index[d] for d in far)), start, start + length

@@ -38,7 +38,8 @@ def virtual_blocks(planner: Planner, case: tuple[View, set[Interval]]) -> None:
 
 @CHECKS.clause(lambda: [(View("kv", 0, (2, 5, 16), (80, 16, 1), 1, 1), {(0, 16, 16), (80, 16, 16)}),
                         (View("heads", 4, (3, 2, 4, 8), (64, 32, 8, 1), 1, 2), {(4 + 32 * n, 8, 8) for n in range(6)}),
-                        (View("inside", 0, (2, 5, 8), (8, 16, 1), 1, 1), {(0, 16, 16)})], facet=Planner)  # fmt: skip
+                        (View("inside", 0, (2, 5, 8), (8, 16, 1), 1, 1), {(0, 16, 16)}),
+                        (View("one block", 0, (2, 1, 16), (16, 16, 1), 1, 1), {(0, 16, 16), (16, 16, 16)})], facet=Planner)  # fmt: skip
 def outer_dimensions(planner: Planner, case: tuple[View, set[Interval]]) -> None:
     expect({tuple(p) for p in planner.segments((case[0],))}, case[1])
 

@@ -53,10 +53,12 @@ def kernel_block_stride(view: View) -> int:
 
 
 def outer_dimensions(view: View) -> tuple[int, ...]:
-    """Dimensions before the block dimension that step over whole block columns, such as K and V kept one after the
-    other.
+    """Dimensions before the block dimension that step over whole block columns, such as K and V one after the other.
+
+    In a cache of one kernel block the column is one block long, so a step of just that length counts as well.
     """
-    return tuple(d for d in range(view.block_dim) if view.strides[d] * view.element > kernel_block_stride(view))
+    column = kernel_block_stride(view) + (view.shape[view.block_dim] > 1)
+    return tuple(d for d in range(view.block_dim) if view.strides[d] * view.element >= column)
 
 
 def page_span(view: View) -> int:
