@@ -115,6 +115,8 @@ def _record_one(area: str, slug: str, top: Path, machine: Machine, judge: Judge)
         return _put_in_place(draft, home / slug)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        if not any(home.iterdir()):
+            home.rmdir()
 
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:
