@@ -13,7 +13,8 @@ import pytest
 from memspec.conformance import CannotRun, Checks, NotExercised, Violation, expect, judge, lacks, once, refused, variant
 from memspec_tools.findings import Finding, load_findings
 from memspec_tools.guards import delete_each
-from memspec_tools.verify import judged, run_finding
+from memspec_tools.judging import judged
+from memspec_tools.verify import run_finding
 
 FINDINGS = load_findings()
 SNAPSHOTS = Path(__file__).parent / "matrix"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from memspec_tools.findings import load_findings
+from memspec_tools.judging import judged
 from memspec_tools.subjects import subject_factory
 from memspec_tools.vectors import run_vector
-from memspec_tools.verify import Report, Tell, finding_report, judged, run_finding, vectors_report, with_outcomes
+from memspec_tools.verify import Report, Tell, finding_report, run_finding, vectors_report, with_outcomes
 
 
 def check_own(slug: str, device: str, tell: Tell) -> Report:

@@ -21,9 +21,16 @@ def permalink(page: Page, clause: ClauseText) -> str:
 def citations(page: Page, clause: ClauseText, since: str) -> dict[str, str]:
     """The clause as Markdown, BibTeX and source comment. ``since`` is the version since which this text stands."""
     key = clause.id.replace(".", ":")
+    note = f"memspec clause {clause.id}@{clause.hash}, {clause.level}, since version {since}"
+    fields = {
+        "title": f"{page.title}: {clause.idea}",
+        "author": "{The memspec authors}",
+        "note": note,
+        "url": permalink(page, clause),
+    }
+    lines = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
     return {
         "markdown": f"[{clause.id}@{clause.hash}]({permalink(page, clause)}) (memspec {since})",
-        "bibtex": f"@misc{{memspec:{key},\n  title = {{{page.title}: {clause.idea}}},\n  author = {{{{The memspec authors}}}},\n"
-        f"  note = {{memspec clause {clause.id}@{clause.hash}, {clause.level}, since version {since}}},\n  url = {{{permalink(page, clause)}}}\n}}",
+        "bibtex": f"@misc{{memspec:{key}{lines}\n}}",
         "comment": f"memspec:{clause.id}@{clause.hash}",
     }

@@ -12,9 +12,11 @@ from rich.markup import escape
 
 from memspec_tools.clauses import ClauseText
 from memspec_tools.errors import SpecError
+from memspec_tools.gallery import Example, examples
+from memspec_tools.judging import LIMIT_S
 from memspec_tools.pages import AREAS, Page, load_pages
-from memspec_tools.printing import err, out, print_finding, progress
-from memspec_tools.verify import LIMIT_S
+from memspec_tools.places import root, shown
+from memspec_tools.printing import err, out, print_finding, print_page, progress
 
 
 class Teach(click.Group):
@@ -73,19 +75,7 @@ def list_(slug: str | None) -> None:
 def show(clause_id: str) -> None:
     """Show one clause (or a finding's summary): text, level, hash, since, how it is decided, what breaks it."""
     if "." not in clause_id:
-        page = _page(clause_id)
-        out.print(
-            f"[bold]{escape(page.title)}[/]  ({page.area}, {page.kind})\n{escape(page.summary)}\nstatus: {page.status}; evidence: {page.evidence}",
-            soft_wrap=True,
-        )
-        for source in page.sources:
-            out.print(
-                escape(
-                    f"  {source['system']}: {source['ref']}"
-                    + (f", first release {source['first_release']}" if source.get("first_release") else "")
-                ),
-                soft_wrap=True,
-            )
+        print_page(_page(clause_id))
         return
     from memspec_tools.findings import load_findings, page_of
     from memspec_tools.lock import read_lock
@@ -203,7 +193,6 @@ def verify(slugs: tuple[str, ...], device: str, as_json: bool, cached: bool) -> 
 def lock(only_check: bool) -> None:
     """Renew spec/clauses.lock after a clause was added, changed or withdrawn on purpose."""
     from memspec_tools.lock import differences, lock_path, renew
-    from memspec_tools.places import shown
 
     told = differences(load_pages(), __version__) if only_check else renew(load_pages(), __version__)
     for line in told:
@@ -219,7 +208,14 @@ def lock(only_check: bool) -> None:
 
 @main.group()
 def gallery() -> None:
-    """Run the gallery scripts, or record them on a CUDA machine."""
+    """List and run the gallery scripts, or record them on a CUDA machine."""
+
+
+@gallery.command("list")
+def gallery_list() -> None:
+    """List the gallery scripts by finding."""
+    for example in _examples():
+        click.echo(f"{example.slug:<26} {shown(example.path)}")
 
 
 @gallery.command("run")
@@ -229,7 +225,7 @@ def gallery_run(slugs: tuple[str, ...], device: str | None) -> None:
     """Run gallery scripts plainly (all, or those of the findings named) and print what they print."""
     from memspec_tools.gallery import run
 
-    codes = [run(slug, device) for slug in slugs or _slugs()]
+    codes = [run(slug, device) for slug in slugs or [example.slug for example in _examples()]]
     sys.exit(1 if any(codes) else 0)
 
 
@@ -241,7 +237,7 @@ def gallery_record(slugs: tuple[str, ...], device: str) -> None:
     from memspec_tools.evidence import record
 
     _need_device(device)
-    for path in record(slugs or _slugs(), device):
+    for path in record(slugs or [example.slug for example in _examples()], device):
         click.echo(path)
 
 
@@ -272,8 +268,11 @@ def _page(slug: str) -> Page:
     raise SpecError(None, None, f"there is no finding {slug!r}; known: {', '.join(page.slug for page in pages)}")
 
 
-def _slugs() -> list[str]:
-    return [page.slug for page in load_pages()]
+def _examples() -> list[Example]:
+    top = root()
+    if top is None:
+        raise SpecError(None, None, "the gallery lies in a checkout; an installed package has none")
+    return examples(top)
 
 
 def _clause(clause_id: str) -> ClauseText:

@@ -18,9 +18,10 @@ from types import CodeType, ModuleType
 from memspec.conformance import variant
 
 from memspec_tools.findings import Finding
+from memspec_tools.judging import judged
 from memspec_tools.places import shown
 from memspec_tools.vectors import run_vector
-from memspec_tools.verify import Tell, judged
+from memspec_tools.verify import Tell
 
 MASKED = "# masked by "
 LIMIT_S = 60.0

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from memspec_tools.pages import Page
 from memspec_tools.verify import Tell
 
 MARKS = {
@@ -41,6 +42,15 @@ def progress() -> Iterator[Tell]:
     ) as bar:
         task = bar.add_task("reading the specification")
         yield lambda what: bar.update(task, description=escape(what))
+
+
+def print_page(page: Page) -> None:
+    """The head of a page: title, summary, status, sources."""
+    out.print(f"[bold]{escape(page.title)}[/]  ({page.area}, {page.kind})\n{escape(page.summary)}", soft_wrap=True)
+    out.print(f"status: {page.status}; evidence: {page.evidence}")
+    for source in page.sources:
+        release = f", first release {source['first_release']}" if source.get("first_release") else ""
+        out.print(escape(f"  {source['system']}: {source['ref']}{release}"), soft_wrap=True)
 
 
 def print_finding(report: dict[str, Any]) -> None:
@@ -100,8 +110,8 @@ def print_finding(report: dict[str, Any]) -> None:
             highlight=False,
         )
     vectors = report["vectors"]
-    out.print(
-        f"  vectors: {vectors['valid']} valid, {vectors['invalid']} must-reject, {len(vectors['failed'])} failed, {len(vectors.get('not_run', []))} not run"
-    )
+    failed, not_run = len(vectors["failed"]), len(vectors["not_run"])
+    counts = f"{vectors['valid']} valid, {vectors['invalid']} must-reject, {failed} failed, {not_run} not run"
+    out.print(f"  vectors: {counts}")
     for name in vectors["failed"]:
         out.print(f"    [red]{name}[/]: {escape(vectors['details'][name])}", soft_wrap=True, highlight=False)

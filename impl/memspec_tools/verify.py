@@ -2,77 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import platform
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memspec import __version__
-from memspec.conformance import CannotRun, Checks, Fault, Outcome, Verdict, judge
+from memspec.conformance import Fault, Outcome, Verdict
 
-from memspec_tools.closure import closure_of
+from memspec_tools.closure import closure_of, code_hash
 from memspec_tools.findings import Finding, load_findings
+from memspec_tools.judging import judged
 from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
-from memspec_tools.places import cache_dir, root
+from memspec_tools.places import HERE, cache_dir, root
 from memspec_tools.vectors import Vector, run_vector
 
-LIMIT_S = 120.0
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "not-exercised", "pass", "not-run")
 
 Report = dict[str, Any]
 Tell = Callable[[str], None]
-
-
-class TookTooLong(BaseException):
-    """A subject did not answer in time. Not an Exception, so that no check and no subject swallows it; it counts as a crash."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in this thread after ``seconds``. Without POSIX alarms, or outside the main thread, there is no limit."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(number: int, frame: object) -> None:
-        raise TookTooLong(f"no verdict within {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) -> dict[str, Verdict]:
-    """The verdict of each clause about the subject that ``make`` makes. What the subject prints goes to stderr."""
-    with contextlib.redirect_stdout(sys.stderr):
-        try:
-            with time_limit(limit_s):
-                subject = make()
-        except CannotRun as why:
-            return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
-        except (Exception, SystemExit, TookTooLong) as crash:
-            return {
-                name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}")
-                for name in checks.clauses
-            }
-        fallen: dict[Any, Verdict] = {}
-        try:
-            with time_limit(limit_s):
-                judge(checks, subject, after=fallen.__setitem__)
-        except TookTooLong as late:
-            hung = list(checks.clauses)[len(fallen)]
-            for name in checks.clauses:
-                fallen.setdefault(name, Verdict("crash" if name == hung else "not-run", detail=str(late)))
-        return {str(name): fallen[name] for name in checks.clauses}
 
 
 def verify(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
@@ -215,7 +165,7 @@ def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = l
     report = _shell(device)
     for finding in load_findings(slugs):
         path = cache_dir() / "verify" / device / f"{finding.slug}.json"
-        closure = closure_hash(finding)
+        closure = closure_hash(finding) + _own_hash()
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
@@ -226,6 +176,12 @@ def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = l
             path.write_text(json.dumps(kept), encoding="utf-8")
         report["findings"].append(with_outcomes(kept["report"], finding))
     return report
+
+
+@cache
+def _own_hash() -> str:
+    """Of the code that judges: a changed runner makes kept verdicts worthless too."""
+    return "".join(code_hash(HERE / name) for name in ("verify.py", "vectors.py", "outcomes.py"))
 
 
 def _shell(device: str) -> Report:

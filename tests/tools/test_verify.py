@@ -13,6 +13,7 @@ from memspec_tools import outcomes as kept
 from memspec_tools import verify
 from memspec_tools.clauses import ClauseText
 from memspec_tools.findings import Finding
+from memspec_tools.judging import judged
 from memspec_tools.outcomes import TestOutcome, read_outcomes, write_outcomes
 from memspec_tools.pages import Page
 
@@ -85,7 +86,7 @@ def test_a_hanging_subject_is_a_crash_and_the_rest_is_not_run() -> None:
         while True:
             time.sleep(0.01)
 
-    verdicts = verify.judged(CHECKS, lambda: hang, limit_s=0.2)
+    verdicts = judged(CHECKS, lambda: hang, limit_s=0.2)
     assert [v.outcome for v in verdicts.values()] == ["crash", "not-run"]
     assert "no verdict within 0.2 s" in verdicts["demo.doubles"].detail
 
@@ -94,8 +95,8 @@ def test_making_a_subject_may_hang_or_crash() -> None:
     def broken() -> Any:
         raise RuntimeError("no engine")
 
-    assert {v.outcome for v in verify.judged(CHECKS, broken).values()} == {"crash"}
-    assert {v.outcome for v in verify.judged(CHECKS, lambda: time.sleep(5), limit_s=0.2).values()} == {"crash"}
+    assert {v.outcome for v in judged(CHECKS, broken).values()} == {"crash"}
+    assert {v.outcome for v in judged(CHECKS, lambda: time.sleep(5), limit_s=0.2).values()} == {"crash"}
 
 
 def test_what_a_subject_prints_does_not_reach_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +104,7 @@ def test_what_a_subject_prints_does_not_reach_stdout(capsys: pytest.CaptureFixtu
         print("rubbish")
         return 2 * x
 
-    verify.judged(CHECKS, lambda: noisy)
+    judged(CHECKS, lambda: noisy)
     assert capsys.readouterr().out == ""
 
 
