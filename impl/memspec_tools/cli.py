@@ -11,11 +11,11 @@ from memspec import __version__
 from rich.markup import escape
 
 from memspec_tools.clauses import ClauseText
+from memspec_tools.cli_device import evidence, gallery, need_device
 from memspec_tools.errors import SpecError
-from memspec_tools.gallery import Example, examples
 from memspec_tools.judging import LIMIT_S
 from memspec_tools.pages import AREAS, Page, load_pages
-from memspec_tools.places import root, shown
+from memspec_tools.places import shown
 from memspec_tools.printing import err, out, print_finding, print_page, progress
 
 
@@ -141,7 +141,7 @@ def check(slug: str, subject: str | None, device: str, strict: bool, limit: floa
     """Put code through the checks of one finding: the reference and its broken twins, or your own with --subject."""
     from memspec_tools.checking import check_own, check_subject
 
-    _need_device(device)
+    need_device(device)
     with progress() as tell:
         report = check_own(slug, device, tell) if subject is None else check_subject(slug, subject, device, limit, tell)
     if as_json:
@@ -171,7 +171,7 @@ def verify(slugs: tuple[str, ...], device: str, as_json: bool, cached: bool) -> 
     """Run every check on every reference and every fault (all findings, or those named)."""
     from memspec_tools import verify as verification
 
-    _need_device(device)
+    need_device(device)
     with progress() as tell:
         report = (verification.cached_report if cached else verification.verify)(slugs, device, tell)
     if as_json:
@@ -183,6 +183,28 @@ def verify(slugs: tuple[str, ...], device: str, as_json: bool, cached: bool) -> 
     for line in told:
         err.print(f"[red]{escape(line)}[/]", soft_wrap=True, highlight=False)
     if told:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("slugs", nargs=-1)
+def guards(slugs: tuple[str, ...]) -> None:
+    """Delete every guard of the references in turn and list what each deletion breaks.
+
+    Exit code 1 if one breaks nothing and does not say what masks it.
+    """
+    from memspec_tools.findings import load_findings
+    from memspec_tools.guards import delete_each
+
+    unexplained = 0
+    for finding in load_findings(slugs):
+        with progress() as tell:
+            deletions = list(delete_each(finding, tell))
+        for deletion in deletions:
+            click.echo(deletion.guard)
+            click.echo(f"    {deletion.told}")
+            unexplained += not deletion.noticed and not deletion.guard.masked_by
+    if unexplained:
         sys.exit(1)
 
 
@@ -206,60 +228,6 @@ def lock(only_check: bool) -> None:
     click.echo(f"{shown(lock_path())}: {f'{len(told)} changes' if told else 'unchanged'}")
 
 
-@main.group()
-def gallery() -> None:
-    """List and run the gallery scripts, or record them on a CUDA machine."""
-
-
-@gallery.command("list")
-def gallery_list() -> None:
-    """List the gallery scripts by finding."""
-    for example in _examples():
-        click.echo(f"{example.slug:<26} {shown(example.path)}")
-
-
-@gallery.command("run")
-@click.argument("slugs", nargs=-1)
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: CUDA where there is one.")
-def gallery_run(slugs: tuple[str, ...], device: str | None) -> None:
-    """Run gallery scripts plainly (all, or those of the findings named) and print what they print."""
-    from memspec_tools.gallery import run
-
-    codes = [run(slug, device) for slug in slugs or [example.slug for example in _examples()]]
-    sys.exit(1 if any(codes) else 0)
-
-
-@gallery.command("record")
-@click.argument("slugs", nargs=-1)
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True)
-def gallery_record(slugs: tuple[str, ...], device: str) -> None:
-    """Run checks and scripts on a device and write gallery/recorded/<device>/<slug>/ (needs no Sphinx)."""
-    from memspec_tools.evidence import record
-
-    _need_device(device)
-    for path in record(slugs or [example.slug for example in _examples()], device):
-        click.echo(path)
-
-
-@main.group()
-def evidence() -> None:
-    """Results recorded on CUDA machines."""
-
-
-@evidence.command("check")
-def evidence_check() -> None:
-    """Recompute the hashes of every record: valid, stale (with what changed since), or inconsistent (exit 1)."""
-    from memspec_tools.evidence import check as check_records
-
-    states = check_records()
-    for state in states:
-        click.echo(f"{state.path}: {state.validity}" + "".join(f"\n  {line}" for line in state.changes))
-    if not states:
-        click.echo("no records: nothing has been run on a CUDA machine yet")
-    if any(state.validity == "inconsistent" for state in states):
-        sys.exit(1)
-
-
 def _page(slug: str) -> Page:
     pages = load_pages()
     for page in pages:
@@ -268,26 +236,12 @@ def _page(slug: str) -> Page:
     raise SpecError(None, None, f"there is no finding {slug!r}; known: {', '.join(page.slug for page in pages)}")
 
 
-def _examples() -> list[Example]:
-    top = root()
-    if top is None:
-        raise SpecError(None, None, "the gallery lies in a checkout; an installed package has none")
-    return examples(top)
-
-
 def _clause(clause_id: str) -> ClauseText:
     return next(clause for page in load_pages() for clause in page.clauses if clause.id == clause_id)
 
 
-def _need_device(device: str) -> None:
-    if device == "cuda":
-        try:
-            import torch
-        except ModuleNotFoundError:
-            raise SpecError(None, None, "--device cuda needs torch; pip install 'memspec[torch]'") from None
-        if not torch.cuda.is_available():
-            raise SpecError(None, None, "--device cuda: torch sees no CUDA device on this machine")
-
+main.add_command(gallery)
+main.add_command(evidence)
 
 if __name__ == "__main__":
     main()

@@ -52,6 +52,14 @@ class Deletion:
     def noticed(self) -> bool:
         return bool(self.clauses or self.vectors)
 
+    @property
+    def told(self) -> str:
+        """In a line: what broke, what masks it, or that nothing did."""
+        broken = [f"breaks {', '.join(name.partition('.')[2] for name in self.clauses)}"] * bool(self.clauses)
+        broken += [f"fails vectors {', '.join(self.vectors)}"] * bool(self.vectors)
+        masked = f"breaks nothing: masked by {self.guard.masked_by}" if self.guard.masked_by else "BREAKS NOTHING"
+        return "; ".join(broken) or masked
+
 
 def guards(finding: Finding) -> Iterator[Guard]:
     """Every guard in the functions of the finding's reference, module by module."""

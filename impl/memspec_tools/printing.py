@@ -26,7 +26,9 @@ MARKS = {
     "redundant": "[dim]redundant[/]",
 }
 
-out, err = Console(), Console(stderr=True)
+WIDE = 120  # columns, where stdout is no terminal
+out = Console() if Console().is_terminal else Console(width=WIDE)
+err = Console(stderr=True)
 
 
 @contextmanager
