@@ -1,14 +1,14 @@
-"""The copies of a plan on torch tensors: prepared once, then gathered and scattered in words as wide as the addresses
-allow.
+"""The copies of a plan on torch tensors, prepared once: every byte moves once where the device allows it.
 
-Long fragments are copied one by one in a single pass (``torch._foreach_copy_``, which CUDA batches into few launches).
-Short ones go through a staging buffer: one indexed read and one indexed write for many fragments. Buffers are
-one-dimensional uint8 tensors of one device.
+Long fragments are copied as a list of views (``torch._foreach_copy_``, few launches on CUDA). Short ones are strided
+copies on the CPU, one for each run of a page; on CUDA, where a launch for each run costs more than its bytes, they are
+gathered and scattered by index, in words as wide as the addresses allow. Buffers are one-dimensional uint8 tensors of
+one device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -18,22 +18,29 @@ import torch
 from memspec.conformance import CannotRun
 from memspec.layout.canonical_layout import reference
 from memspec.layout.canonical_layout.data import Cell, CopyPlan, Direction, PageMap
+from memspec.layout.canonical_layout.reference.plan import canonical_address
 
 WORDS = {16: torch.complex128, 8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 LONG = 32 * 1024  # bytes; fragments from here on are copied one by one
-STAGING = {"cpu": 256 * 1024, "cuda": 16 * 1024 * 1024}  # bytes; half of what a second-level cache holds
+STAGING = (
+    16 * 1024 * 1024
+)  # bytes gathered before they are scattered: they stay in the second-level cache of a large GPU
+
+Strided = tuple[int, int, int, int, int]  # start, end, count, distance of starts, distance of ends; in words
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Fragments of one length. ``size`` in bytes; ``starts`` and ``ends`` in words of ``word`` bytes, shape
-    ``(fragments,)``, on the device.
+    """Fragments of one length. ``size`` in bytes, all else in words of ``word`` bytes.
+
+    ``starts`` and ``ends``: shape ``(fragments,)``, on the device; ``groups``: the same fragments as strided copies.
     """
 
     size: int
     word: int
     starts: torch.Tensor
     ends: torch.Tensor
+    groups: tuple[Strided, ...]
 
 
 def widest_word(*numbers: int) -> int:
@@ -49,9 +56,27 @@ def prepare(plan: CopyPlan, device: str) -> tuple[Batch, ...]:
     batches = []
     for size, pairs in by_size.items():
         word = widest_word(size, *(number for pair in pairs for number in pair))
-        addresses = torch.tensor(pairs, dtype=torch.int64).div(word, rounding_mode="floor").to(device)
-        batches.append(Batch(size, word, addresses[:, 0].contiguous(), addresses[:, 1].contiguous()))
+        addresses = torch.tensor(pairs, dtype=torch.int64).div(word, rounding_mode="floor")
+        starts, ends = addresses.to(device).unbind(1)
+        batches.append(
+            Batch(size, word, starts, ends, tuple(strided([(s // word, e // word) for s, e in pairs], size // word)))
+        )
     return tuple(batches)
+
+
+def strided(pairs: Sequence[tuple[int, int]], length: int) -> Iterator[Strided]:
+    """Neighbours in the plan that lie at equal distances on both sides, without overlap, as one strided copy."""
+    first = 0
+    while first < len(pairs):
+        steps = (length, length)
+        last = first
+        while last + 1 < len(pairs):
+            step = pairs[last + 1][0] - pairs[last][0], pairs[last + 1][1] - pairs[last][1]
+            if min(step) < length or (last > first and step != steps):
+                break
+            steps, last = step, last + 1
+        yield (*pairs[first], last - first + 1, *steps)
+        first = last + 1
 
 
 def copy_(batches: Sequence[Batch], source: torch.Tensor, destination: torch.Tensor) -> None:
@@ -61,8 +86,10 @@ def copy_(batches: Sequence[Batch], source: torch.Tensor, destination: torch.Ten
     for batch in batches:
         if batch.size >= LONG:
             copy_long_(batch, source, destination)
+        elif source.is_cuda:
+            copy_by_index_(batch, source, destination)
         else:
-            copy_short_(batch, source, destination)
+            copy_strided_(batch, source, destination)
 
 
 def copy_long_(batch: Batch, source: torch.Tensor, destination: torch.Tensor) -> None:
@@ -75,15 +102,28 @@ def copy_long_(batch: Batch, source: torch.Tensor, destination: torch.Tensor) ->
     )
 
 
-def copy_short_(batch: Batch, source: torch.Tensor, destination: torch.Tensor) -> None:
-    """Two passes, through a staging buffer that stays in cache: windows of one fragment's length, picked by their
+def copy_strided_(batch: Batch, source: torch.Tensor, destination: torch.Tensor) -> None:
+    """One pass over the bytes: a strided copy for each group."""
+    length = batch.size // batch.word
+    read, written = words_of(source, batch.word), words_of(destination, batch.word)
+    for start, end, count, start_step, end_step in batch.groups:
+        rows(written, end, count, length, end_step).copy_(rows(read, start, count, length, start_step))
+
+
+def copy_by_index_(batch: Batch, source: torch.Tensor, destination: torch.Tensor, staging: int = STAGING) -> None:
+    """Two passes, through a staging buffer of ``staging`` bytes: windows of one fragment's length, picked by their
     first word.
     """
     length = batch.size // batch.word
     read, written = windows(words_of(source, batch.word), length), windows(words_of(destination, batch.word), length)
-    step = max(1, STAGING[source.device.type] // batch.size)
+    step = max(1, staging // batch.size)
     for first in range(0, len(batch.starts), step):
         written[batch.ends[first : first + step]] = read[batch.starts[first : first + step]]
+
+
+def rows(words: torch.Tensor, first: int, count: int, length: int, step: int) -> torch.Tensor:
+    """``count`` stretches of ``length`` words, ``step`` words apart, from word ``first`` of the buffer on."""
+    return words.as_strided((count, length), (step, 1), words.storage_offset() + first)
 
 
 def words_of(buffer: torch.Tensor, word: int) -> torch.Tensor:
@@ -111,18 +151,12 @@ def copy_page_by_page_(
         if direction == "store" and not reference.elected(page, page_id):
             continue
         device = block * padded_page
-        store = (
-            page_id // cell.blocks_per_chunk * cell.row_bytes
-            + cell.start
-            + page_id % cell.blocks_per_chunk * cell.page_bytes
-        )
+        store = canonical_address(cell, page_id)
         for run in page.runs:
-            local = (run.count, run.size), (max(run.local_stride, 1), 1), device + run.local
-            canonical = (run.count, run.size), (max(run.canonical_stride, 1), 1), store + run.canonical
-            if direction == "store":
-                destination.as_strided(*canonical).copy_(source.as_strided(*local))
-            else:
-                destination.as_strided(*local).copy_(source.as_strided(*canonical))
+            local = device + run.local, run.count, run.size, max(run.local_stride, run.size)
+            canonical = store + run.canonical, run.count, run.size, max(run.canonical_stride, run.size)
+            read, written = (local, canonical) if direction == "store" else (canonical, local)
+            rows(destination, *written).copy_(rows(source, *read))
 
 
 class TensorSubject:

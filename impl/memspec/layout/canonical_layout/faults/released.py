@@ -118,7 +118,7 @@ def layout_left_out(identity: Identity) -> dict[str, Any]:
 RELEASED = (
     fault(
         "rotation-elects-ranks-that-do-not-submit",
-        "all-submit round-trips",
+        "all-submit round-trips round-trip-processes",
         "released",
         "Replicated rows were given to rank 0 alone, while the writers rotate over all ranks: all pages but rank 0's are lost.",
         "vLLM 0.28.0 to 0.30.0",
@@ -230,7 +230,7 @@ RELEASED = (
     ),
     fault(
         "direct-read-as-canonical",
-        "position same-page-from-every-tp round-trips",
+        "position same-page-from-every-tp round-trips round-trip-processes",
         "reported",
         "The rank's page verbatim at the rank's place, under the canonical name.",
         "vllm-project/vllm PR #55191",
