@@ -158,7 +158,7 @@ figure.legend(
 # How it is launched
 # ------------------
 # The largest step of that model: 6,870 blocks of 181 segments, 91 of 37,376 bytes and 90 of 1,168. The geometry of
-# 0.27.1 takes the largest power of two that divides every span as its chunk; that of 0.28.0 gives every segment the chunks
+# 0.27.0 takes the largest power of two that divides every span as its chunk; that of 0.28.0 gives every segment the chunks
 # of the longest one. The reference lists the pieces that exist and starts as many programs as the device keeps busy.
 
 SPANS = [37_376] * 91 + [1_168] * 90
@@ -166,12 +166,12 @@ STEP = 6_870
 busy = torch.cuda.get_device_properties(0).multi_processor_count if device == "cuda" else 132
 before, since = common_divisor_grid(SPANS, STEP), rectangular_grid(SPANS, STEP)
 pieces, grid = STEP * len(work_list(SPANS)), launch_grid(SPANS, STEP, busy)
-exhibit.metric("programs, 0.27.1", before.programs)
+exhibit.metric("programs, 0.27.0", before.programs)
 exhibit.metric("programs, 0.28.0", since.programs)
 exhibit.metric("useful programs, 0.28.0", since.useful)
 exhibit.metric("pieces in the list of existing ones", pieces)
 exhibit.metric(f"programs of the persistent launch on {busy} multiprocessors", grid[0])
-require(before.programs > 2**31 - 1, "the grid of 0.27.1 exceeds what CUDA launches along x")
+require(before.programs > 2**31 - 1, "the grid of 0.27.0 exceeds what CUDA launches along x")
 
 # %%
 # Sixteen-byte stores need aligned addresses. With columns on 16-byte boundaries the whole page is one aligned body; a base
@@ -194,7 +194,7 @@ require(100 * wide >= 99 * total, "at least 99 in 100 bytes of the plan go by 16
 figure, (left, right_axis) = exhibit.figure(
     columns=2, title="Useful and useless programs; bytes that 16-byte stores can write", height=3.2
 )
-names = ["0.27.1", "0.28.0", "pieces that\nexist"]
+names = ["0.27.0", "0.28.0", "pieces that\nexist"]
 useful, all_programs = [before.useful, since.useful, pieces], [before.programs, since.programs, pieces]
 left.bar(names, all_programs, color=ORANGE, label="find nothing to do")
 left.bar(names, useful, color=BLUE, label="clear something")

@@ -47,6 +47,13 @@ class Launcher(Protocol):
                      program: tuple[int, int, int]) -> Sequence[tuple[int, int, int, int]]: ...  # fmt: skip
 
 
+class ReleasedGrids(Protocol):
+    """The launch geometries of two releases, with ``grid``, ``chunk``, ``programs`` and ``useful``."""
+
+    def common_divisor_grid(self, spans: Sequence[int], block_count: int) -> Any: ...
+    def rectangular_grid(self, spans: Sequence[int], block_count: int) -> Any: ...
+
+
 class GridGuard(Protocol):
     """Refuses a grid that cannot be launched."""
 

@@ -14,6 +14,7 @@ from memspec.layout.packed_block_zeroing.checks.facets import (
     Intervals,
     Launcher,
     Planner,
+    ReleasedGrids,
     Scope,
     Stores,
     Zeroer,
@@ -82,14 +83,14 @@ def replay(keeper: DutyKeeper, given: Input) -> Any:
     return [dict(outcome) for outcome in keeper.duty(given["events"])]
 
 
-@CHECKS.operation()
-def released_grids(subject: Any, given: Input) -> Any:
+@CHECKS.operation(facet=ReleasedGrids)
+def released_grids(subject: ReleasedGrids, given: Input) -> Any:
     """The launch geometry of two releases for ``spans`` given as [bytes, how many]: grid, words of a chunk,
     programs, useful ones.
     """
     spans = [span for span, number in given["spans"] for _ in range(number)]
     found = {
-        "0.27.1": subject.common_divisor_grid(spans, given["blocks"]),
+        "0.27.0": subject.common_divisor_grid(spans, given["blocks"]),
         "0.28.0": subject.rectangular_grid(spans, given["blocks"]),
     }
     return {

@@ -23,8 +23,10 @@ def check_view(view: View) -> None:
     if not 0 <= view.block_dim < len(view.shape):
         raise ViewRefused(f"{view.name}: block dimension {view.block_dim} is none of the {len(view.shape)} dimensions")
     if min(view.element, view.block_size, view.kernel_block_size) < 1:
-        raise ViewRefused(f"{view.name}: element of {view.element} bytes, blocks of {view.block_size} tokens in kernel blocks of "
-                          f"{view.kernel_block_size}; each is at least 1")  # fmt: skip
+        raise ViewRefused(
+            f"{view.name}: element of {view.element} bytes, blocks of {view.block_size} tokens in kernel blocks of "
+            f"{view.kernel_block_size}; each is at least 1"
+        )
     if min(view.address, *view.shape, *view.strides) < 0:
         raise ViewRefused(
             f"{view.name}: address {view.address}, shape {view.shape}, strides {view.strides}; none is below 0"
@@ -122,8 +124,10 @@ def segments(views: Sequence[View]) -> tuple[Segment, ...]:
         for segment in segments_of(view):
             known = kept.get(segment.address, segment)
             if known.block_stride != segment.block_stride:
-                raise ViewRefused(f"{view.name}: block stride {segment.block_stride} at address {segment.address}, where an earlier view "
-                                  f"has {known.block_stride}")  # fmt: skip
+                raise ViewRefused(
+                    f"{view.name}: block stride {segment.block_stride} at address {segment.address}, where an earlier "
+                    f"view has {known.block_stride}"
+                )
             kept[segment.address] = segment._replace(span=max(known.span, segment.span))
     block_count(views)
     return tuple(kept[address] for address in sorted(kept))

@@ -1,7 +1,7 @@
 """Launch geometries of released versions, for comparison: how many programs they start, and how many of them find
 work.
 
-Source: vLLM 0.27.1 (one dimension, common divisor) and 0.28.0 (three dimensions, vllm-project/vllm PR #52058).
+Source: vLLM 0.27.0 (one dimension, common divisor) and 0.28.0 (three dimensions, vllm-project/vllm PR #52058).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Geometry:
 
 
 def common_divisor_grid(spans: Sequence[int], block_count: int) -> Geometry:
-    """The geometry of 0.27.1: every span is a whole number of chunks, so one odd span makes all chunks small.
+    """The geometry of 0.27.0: every span is a whole number of chunks, so one odd span makes all chunks small.
     ``spans`` in bytes.
     """
     words = [span // WORD for span in spans]
