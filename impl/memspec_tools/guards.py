@@ -18,9 +18,8 @@ from types import CodeType, ModuleType
 from memspec.conformance import variant
 
 from memspec_tools.findings import Finding
-from memspec_tools.judging import judged
+from memspec_tools.judging import judged, run_vectors
 from memspec_tools.places import shown
-from memspec_tools.vectors import run_vector
 from memspec_tools.verify import Tell
 
 MASKED = "# masked by "
@@ -80,7 +79,11 @@ def delete_each(finding: Finding, tell: Tell = lambda what: None) -> Iterator[De
         tell(str(guard))
         twin = without(finding, guard)
         verdicts = judged(finding.checks, lambda twin=twin: twin, LIMIT_S)  # type: ignore[misc]
-        failed = [v.id for v in finding.vectors if run_vector(v, finding.checks, twin).outcome == "fail"]
+        failed = [
+            v.id
+            for v, verdict in run_vectors(finding.vectors, finding.checks, twin, LIMIT_S)
+            if verdict.outcome == "fail"
+        ]
         yield Deletion(guard, tuple(n for n, verdict in verdicts.items() if verdict.outcome == "fail"), tuple(failed))
 
 

@@ -6,10 +6,12 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memspec.conformance import CannotRun, Checks, Verdict, judge
+
+from memspec_tools.vectors import Vector, run_vector
 
 LIMIT_S = 120.0
 
@@ -37,25 +39,46 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@contextlib.contextmanager
+def contained(seconds: float) -> Iterator[None]:
+    """Run a subject: what it prints goes to stderr, and it has ``seconds``."""
+    with contextlib.redirect_stdout(sys.stderr), time_limit(seconds):
+        yield
+
+
 def judged(checks: Checks, make: Callable[[], Any], limit_s: float = LIMIT_S) -> dict[str, Verdict]:
     """The verdict of each clause about the subject that ``make`` makes. What the subject prints goes to stderr."""
-    with contextlib.redirect_stdout(sys.stderr):
+    try:
+        with contained(limit_s):
+            subject = make()
+    except CannotRun as why:
+        return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
+    except (Exception, SystemExit, TookTooLong) as crash:
+        told = f"making the subject: {type(crash).__name__}: {crash}"
+        return {name: Verdict("crash", detail=told) for name in checks.clauses}
+    fallen: dict[Any, Verdict] = {}
+    try:
+        with contained(limit_s):
+            judge(checks, subject, after=fallen.__setitem__)
+    except TookTooLong as late:
+        hung = list(checks.clauses)[len(fallen)]
+        for name in checks.clauses:
+            fallen.setdefault(name, Verdict("crash" if name == hung else "not-run", detail=str(late)))
+    return {str(name): fallen[name] for name in checks.clauses}
+
+
+def run_vectors(
+    vectors: Iterable[Vector], checks: Checks, subject: Any, limit_s: float = LIMIT_S
+) -> list[tuple[Vector, Verdict]]:
+    """Put vectors through a subject. After one that hangs, the rest is not run."""
+    results: list[tuple[Vector, Verdict]] = []
+    hung = ""
+    for vector in vectors:
         try:
-            with time_limit(limit_s):
-                subject = make()
-        except CannotRun as why:
-            return {name: Verdict("not-run", detail=str(why)) for name in checks.clauses}
-        except (Exception, SystemExit, TookTooLong) as crash:
-            return {
-                name: Verdict("crash", detail=f"making the subject: {type(crash).__name__}: {crash}")
-                for name in checks.clauses
-            }
-        fallen: dict[Any, Verdict] = {}
-        try:
-            with time_limit(limit_s):
-                judge(checks, subject, after=fallen.__setitem__)
+            with contained(limit_s):
+                verdict = Verdict("not-run", detail=hung) if hung else run_vector(vector, checks, subject)
         except TookTooLong as late:
-            hung = list(checks.clauses)[len(fallen)]
-            for name in checks.clauses:
-                fallen.setdefault(name, Verdict("crash" if name == hung else "not-run", detail=str(late)))
-        return {str(name): fallen[name] for name in checks.clauses}
+            hung = str(late)
+            verdict = Verdict("crash", 1, vector.id, hung)
+        results.append((vector, verdict))
+    return results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from memspec_tools.pages import Page
-from memspec_tools.verify import Tell
+from memspec_tools.verify import Report, Tell
 
 MARKS = {
     "pass": "[green]pass[/]",
@@ -55,8 +54,10 @@ def print_page(page: Page) -> None:
         out.print(escape(f"  {source['system']}: {source['ref']}{release}"), soft_wrap=True)
 
 
-def print_finding(report: dict[str, Any]) -> None:
+def print_finding(report: Report) -> None:
+    """The verdicts of one finding as a table, then what was seen where one is not in order. Clauses that did not run are summed up."""
     implementations = list(dict.fromkeys(name for clause in report["clauses"] for name in clause["implementations"]))
+    several = implementations if len(implementations) > 1 else []
     table = Table(
         title=f"{report['slug']}  ({report['kind']})",
         title_justify="left",
@@ -64,32 +65,28 @@ def print_finding(report: dict[str, Any]) -> None:
         box=None,
         pad_edge=False,
     )
-    for name in (
-        "clause",
-        "level",
-        "verdict",
-        *(implementations if len(implementations) > 1 else ()),
-        "cases",
-        "broken by",
-    ):
-        table.add_column(name, overflow="fold", justify="right" if name == "cases" else "left")
+    for name in ("clause", "level", "verdict", *several):
+        table.add_column(name, no_wrap=True)
+    table.add_column("cases", justify="right")
+    table.add_column("broken by", overflow="fold")
+    waiting: dict[str, list[str]] = {}
     for clause in report["clauses"]:
+        idea = clause["id"].partition(".")[2]
+        if clause["verdict"] == "not-run":
+            waiting.setdefault(clause["detail"], []).append(idea)
+            continue
         columns = [
-            MARKS[clause["implementations"][n]["verdict"]] if n in clause["implementations"] else ""
-            for n in implementations
+            MARKS[clause["implementations"][n]["verdict"]] if n in clause["implementations"] else "" for n in several
         ]
-        broken = ", ".join(clause["broken_by"])
-        table.add_row(
-            clause["id"].partition(".")[2],
-            clause["level"],
-            MARKS[clause["verdict"]],
-            *(columns if len(implementations) > 1 else ()),
-            str(clause["cases"] or ""),
-            broken if len(broken) < 60 else f"{len(clause['broken_by'])} faults",
+        broken = ", ".join(clause["broken_by"][:3]) + (
+            f" and {len(clause['broken_by']) - 3} more" if clause["broken_by"][3:] else ""
         )
+        table.add_row(idea, clause["level"], MARKS[clause["verdict"]], *columns, str(clause["cases"] or ""), broken)
     out.print(table)
+    for why, ideas in waiting.items():
+        out.print(f"  {MARKS['not-run']} {escape(why)}: {', '.join(ideas)}", soft_wrap=True, highlight=False)
     for clause in report["clauses"]:
-        if clause["verdict"] not in ("pass", "unchecked"):
+        if clause["verdict"] not in ("pass", "unchecked", "not-run"):
             out.print(
                 f"  {MARKS[clause['verdict']]} {clause['id']}: {escape(clause['detail'])}",
                 soft_wrap=True,
@@ -99,11 +96,8 @@ def print_finding(report: dict[str, Any]) -> None:
                 if per["verdict"] in ("fail", "crash"):
                     out.print(f"      {name}, case {escape(per['case'])}", soft_wrap=True, highlight=False)
                     for row in per["trace"]:
-                        out.print(
-                            "        " + escape("  ".join(f"{k}={v}" for k, v in row.items())),
-                            soft_wrap=True,
-                            highlight=False,
-                        )
+                        told = "  ".join(f"{k}={v}" for k, v in row.items())
+                        out.print("        " + escape(told), soft_wrap=True, highlight=False)
     for fault in report["faults"]:
         out.print(
             f"  {MARKS[fault['verdict']]} fault {fault['name']}"

@@ -14,10 +14,10 @@ from memspec.conformance import Fault, Outcome, Verdict
 
 from memspec_tools.closure import closure_of, code_hash
 from memspec_tools.findings import Finding, load_findings
-from memspec_tools.judging import judged
+from memspec_tools.judging import judged, run_vectors
 from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
 from memspec_tools.places import HERE, cache_dir, root
-from memspec_tools.vectors import Vector, run_vector
+from memspec_tools.vectors import Vector
 
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "not-exercised", "pass", "not-run")
 
@@ -47,9 +47,7 @@ def run_finding(finding: Finding, device: str, tell: Tell = lambda what: None) -
         faults.append(_fault_report(finding, fault, judged(checks, fault.subject)))
     tell(f"{finding.slug}: vectors")
     report = finding_report(finding, implementations, faults)
-    report["vectors"] = vectors_report(
-        [(vector, run_vector(vector, checks, finding.reference)) for vector in finding.vectors]
-    )
+    report["vectors"] = vectors_report(run_vectors(finding.vectors, checks, finding.reference))
     return report
 
 
