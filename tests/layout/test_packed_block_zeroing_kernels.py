@@ -10,7 +10,10 @@ from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from memspec.conformance import judge
+from memspec.layout.packed_block_zeroing import reference
 from memspec.layout.packed_block_zeroing.checks import CHECKS
 from memspec.layout.packed_block_zeroing.checks.cases import deepseek
 from memspec.layout.packed_block_zeroing.data import BlockRefused, View
@@ -136,7 +139,10 @@ def test_a_count_left_to_the_compiler_makes_three_kernels() -> None:
 def far_clear(offset_bits: int) -> tuple[int, int]:
     """Clear block 3 of FAR in 6 GiB that nobody commits; the bytes left over where it lies, and those wiped 4 GiB below."""
     base = 2 * GIB
-    storage = torch.empty(6 * GIB, dtype=torch.uint8, device=DEVICE)
+    try:
+        storage = torch.empty(6 * GIB, dtype=torch.uint8, device=DEVICE)
+    except RuntimeError:
+        pytest.skip("this machine gives nobody 6 GiB, not even uncommitted")
     right, wrong = storage[base + 3 * GIB :][:1024], storage[base + 3 * GIB - 4 * GIB :][:1024]
     right.fill_(0xA5)
     wrong.fill_(0xA5)
@@ -172,6 +178,17 @@ def test_ends_and_unaligned_rows_go_word_by_word(shift: int, row: int) -> None:
     due = torch.full_like(storage, 0xA5)
     due[64 + shift + 4 + row : 64 + shift + 4 + row + 36] = 0
     assert torch.equal(storage, due)
+
+
+@given(st.integers(1, 40), st.integers(0, 6), st.integers(0, 3), st.lists(st.integers(0, 3), max_size=3))
+@settings(max_examples=25, deadline=None)
+def test_the_kernel_clears_what_the_reference_clears(words: int, gap: int, shift: int, blocks: list[int]) -> None:
+    views = [View(f"layer-{n}", 4 * (words + gap) * n, (4, words), (2 * (words + gap), 1), 4) for n in range(2)]
+    size = 4 * 8 * (words + gap)
+    ours, theirs = (bytearray([0xA5]) * (size + 160) for _ in range(2))
+    reference.clear(ours, 64 + 4 * shift, views, blocks)
+    kernels.subject(DEVICE).clear(theirs, 64 + 4 * shift, views, blocks)
+    assert ours == theirs
 
 
 def test_calls_that_follow_each_other_clear_their_own_ids() -> None:
