@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +36,8 @@ class Finding:
     def implementations(self, device: str) -> dict[str, Callable[[], Any]]:
         """Our own subjects by name: the reference, and those that act on ``device``. Making one may raise CannotRun."""
         made: dict[str, Callable[[], Any]] = {"reference": lambda: self.reference}
+        if device == "cpu" and "triton" not in sys.modules:
+            os.environ.setdefault("TRITON_INTERPRET", "1")  # counts only before triton is first imported
         for name in ("tensors", "kernels"):
             if importlib.util.find_spec(f"{self.page.module}.{name}") is not None:
                 module = _optional(f"{self.page.module}.{name}")
