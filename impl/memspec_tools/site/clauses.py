@@ -57,11 +57,12 @@ def clause(page: Page, written: ClauseText, body: str, judged: Mapping[str, Any]
 
 
 def outcome(written: ClauseText, judged: Mapping[str, Any]) -> str:
-    """The verdict on the reference; a clause that tests decide says so."""
+    """What this build found; a clause that tests decide says so."""
     if written.unchecked:
-        return verdict("unchecked", written.unchecked)
-    badge = verdict(str(judged.get("verdict", "not-run")), str(judged.get("detail") or ""))
-    return badge + (" <span>by the tests of this build</span>" if written.decided_by == "test" else "")
+        return verdict("unchecked")
+    return verdict(str(judged.get("verdict", "not-run"))) + (
+        " <span>by tests of this build</span>" if written.decided_by == "test" else ""
+    )
 
 
 def tombstone(name: str, successor: str, body: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memspec_tools.pages import AREAS, Page
 from memspec_tools.site.head import levels
-from memspec_tools.site.markup import heading, table, text, verdict
+from memspec_tools.site.markup import OUTCOMES, badge, heading, table, text, verdict
 
 # What the specification is to cover, in the words of an index. A finding that has a page is listed by that page.
 PLANNED: dict[str, dict[str, str]] = {
@@ -67,7 +68,7 @@ def area_section(
     planned = [title for slug, title in PLANNED[area].items() if slug not in written]
     shown = (
         table(
-            ["Finding", "Clauses", "Reference", "Broken twins", "Has run on", "Upstream"],
+            ["Finding", "Clauses", "In this build", "Broken twins", "Has run on", "Upstream"],
             rows,
             AREAS[area],
             "ms-findings",
@@ -85,23 +86,23 @@ def clauses_cell(page: Page) -> str:
 
 
 def live(found: Mapping[str, Any] | None) -> tuple[str, str]:
-    """How the reference did, and how many broken twins were caught, in this build."""
+    """How many clauses hold, and how many broken twins were caught, in this build."""
     if found is None:
         return verdict("not-run"), verdict("not-run")
-    clauses, faults = found["clauses"], found["faults"]
-    held = sum(clause["verdict"] == "pass" for clause in clauses)
-    bad = sum(clause["verdict"] in ("fail", "crash") for clause in clauses)
-    open_ = len(clauses) - held - bad
-    first = (
-        verdict("fail" if bad else "pass")
-        + f"<br><small>{held} of {len(clauses)} clauses{f', {open_} not decided here' if open_ else ''}</small>"
+    outcomes = Counter(str(clause["verdict"]) for clause in found["clauses"])
+    bad = outcomes["fail"] + outcomes["crash"]
+    worst = "fail" if bad else "not-run" if outcomes["not-run"] + outcomes["not-exercised"] else "pass"
+    rest = ", ".join(f"{number} {OUTCOMES[name][2]}" for name, number in outcomes.items() if name != "pass")
+    held = badge(worst, f"{outcomes['pass']} of {outcomes.total()} hold") + (
+        f"<br><small>{rest}</small>" if rest else ""
     )
-    caught = sum(entry["verdict"] == "caught" for entry in faults)
-    redundant = sum(entry["verdict"] == "redundant" for entry in faults)
-    missed = len(faults) - caught - redundant
-    rest = [f"{redundant} masked by another guard" if redundant else "", f"{missed} missed" if missed else ""]
-    second = f"{caught} of {len(faults)} caught<br><small>{', '.join(filter(None, rest))}</small>"
-    return first, second
+    twins = Counter(str(fault["verdict"]) for fault in found["faults"])
+    worst = "fail" if twins["missed"] else "not-run" if twins["not-run"] else "pass"
+    words = {"redundant": "masked by another guard", "missed": "missed", "not-run": "not run"}
+    rest = ", ".join(f"{twins[name]} {word}" for name, word in words.items() if twins[name])
+    return held, badge(worst, f"{twins['caught']} of {twins.total()} caught") + (
+        f"<br><small>{rest}</small>" if rest else ""
+    )
 
 
 def first_sentence(summary: str) -> str:

@@ -38,11 +38,17 @@ def plain(value: Any, limit: int = 2000) -> str:
     return shown if len(shown) <= limit else f"{shown[:limit]} … ({len(shown) - limit:,} more characters)"
 
 
-def verdict(outcome: str, why: str = "") -> str:
-    """A badge: symbol and word, with the reason as its title and in words where there is room for it."""
-    suffix, symbol, word = OUTCOMES.get(outcome, ("open", "?", outcome))
-    title = f' title="{attribute(why)}"' if why else ""
-    return f'<span class="ms-verdict ms-verdict--{suffix}"{title}><span aria-hidden="true">{symbol}</span> {text(word)}</span>'
+def verdict(outcome: str) -> str:
+    """The badge of an outcome: symbol and word."""
+    return badge(outcome, OUTCOMES[outcome][2])
+
+
+def badge(outcome: str, words: str) -> str:
+    """``words`` in the colour and with the symbol of an outcome."""
+    suffix, symbol, _ = OUTCOMES[outcome]
+    return (
+        f'<span class="ms-verdict ms-verdict--{suffix}"><span aria-hidden="true">{symbol}</span> {text(words)}</span>'
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, css: str = "") -> str:

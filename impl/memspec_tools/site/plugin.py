@@ -106,18 +106,15 @@ class MemspecPlugin(BasePlugin):  # type: ignore[misc]
 
     @_early
     def on_page_markdown(self, markdown: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
-        """Put a finding's head in place; other pages pass unchanged."""
-        why = self._content().broken.get(self.finding_files.get(page.file.src_uri, Path()))
-        if why:
+        """Put a finding's head in place; a server shows above each page what keeps the results from being made."""
+        content = self._content()
+        if why := content.broken.get(self.finding_files.get(page.file.src_uri, Path())):
             return f"# {page.file.name}\n\n{spec_pages.failure(why)}\n"
-        finding = self._finding(page)
-        if self._content().trouble:
-            markdown = f"{spec_pages.failure(self._content().trouble)}\n\n{markdown}"
-        if finding is None:
-            return markdown
-        page.meta = {"title": finding.title, "description": finding.summary}
-        example = gallery_pages.url_of(self._content().gallery, finding.slug)
-        return spec_pages.markdown(finding, self._content().ran(finding.slug), f"../../../{example}" if example else "")
+        if finding := self._finding(page):
+            page.meta = {"title": finding.title, "description": finding.summary}
+            example = gallery_pages.url_of(content.gallery, finding.slug)
+            markdown = spec_pages.markdown(finding, content.ran(finding.slug), f"../../../{example}" if example else "")
+        return spec_pages.troubled(markdown, content.trouble) if content.trouble else markdown
 
     @_early
     def on_page_content(self, html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:

@@ -8,21 +8,23 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page, load_pages
-from memspec_tools.places import cache_dir
+from memspec_tools.places import cache_dir, shown
 
 DIAGRAM = "<!-- memspec:state-diagram -->"
 
 
 class ResultsFailed(Exception):
-    """The process that makes the results ended with an error; the message is what it said, on one line where it was a SpecError."""
+    """The process that makes the results ended with an error; the message is one line."""
 
 
 def collect(tell: Callable[[str], None]) -> dict[str, Any]:
@@ -41,9 +43,17 @@ def collect(tell: Callable[[str], None]) -> dict[str, Any]:
     if process.returncode == 2:
         raise ResultsFailed(said[-1] if said else "bad input")
     if process.returncode:
-        raise ResultsFailed("the results could not be made:\n" + "\n".join(said[-20:]))
+        raise ResultsFailed(_one_line(said) or f"the results could not be made: exit status {process.returncode}")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def _one_line(trace: list[str]) -> str:
+    """The last line of a traceback, with the innermost place in this checkout."""
+    text = "\n".join(line for line in trace if line.strip())
+    places = [(Path(name), line) for name, line in re.findall(r'File "([^"]+)", line (\d+)', text)]
+    inside = [f"{shown(path)}:{line}: " for path, line in places if not Path(shown(path)).is_absolute()]
+    return "".join(inside[-1:]) + text.rpartition("\n")[2]
 
 
 def main() -> int:

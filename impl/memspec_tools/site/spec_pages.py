@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,13 @@ def html(rendered: str, page: Page, content: Content, records: Sequence[tuple[st
         )
     )
     return clauses.dress(filled, page, content.verdicts(page.slug), content.since, content.edition)
+
+
+def troubled(source: str, why: str) -> str:
+    """A page's Markdown with the trouble above it, and without source code, which may be what cannot be read."""
+    return f"{failure(why)}\n\n" + re.sub(
+        r"^::: (\S+)$", r"`\1` is not shown while that is so.", source, flags=re.MULTILINE
+    )
 
 
 def failure(why: str) -> str:

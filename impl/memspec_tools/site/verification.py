@@ -9,6 +9,7 @@ from memspec_tools.clauses import ClauseText
 from memspec_tools.pages import Page
 from memspec_tools.site.markup import (
     attribute,
+    badge,
     code,
     counted,
     details,
@@ -135,12 +136,10 @@ def fault(page: Page, entry: Record) -> str:
 
 
 def fault_verdict(outcome: str) -> str:
-    """A caught fault is what one wants; a redundant one names its mask."""
-    suffix, symbol = {"caught": ("pass", "✓"), "redundant": ("open", "○"), "missed": ("fail", "✗")}.get(
-        outcome, ("open", "–")
-    )
-    return (
-        f'<span class="ms-verdict ms-verdict--{suffix}"><span aria-hidden="true">{symbol}</span> {text(outcome)}</span>'
+    """A caught fault is what one wants; a redundant one is harmless and names its mask."""
+    return badge(
+        {"caught": "pass", "missed": "fail", "redundant": "not-exercised"}.get(outcome, "not-run"),
+        outcome.replace("-", " "),
     )
 
 
