@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memspec_tools.closure import modules_below
+from memspec_tools.errors import SpecError
 
 HEAD = ":orphan:\n\nNames\n=====\n"
 
@@ -29,7 +30,7 @@ def names(impl: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for module, path in [*modules_below("memspec", impl), *modules_below("memspec_tools.exhibit", impl)]:
         found[module] = "module"
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = _parse(path)
         found |= {f"{module}.{name}": kind for name, kind in _defined(tree.body)}
     for alias, target in aliases(impl).items():
         if found.get(target, "module") != "module":
@@ -43,13 +44,20 @@ def aliases(impl: Path) -> dict[str, str]:
     for module, path in modules_below("memspec", impl):
         if path.name != "__init__.py":
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _parse(path).body:
             if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("memspec")):
                 above = module.split(".")
                 steps = above[: len(above) - node.level + 1] if node.level else []
                 base = ".".join([*steps, *([node.module] if node.module else [])])
                 direct |= {f"{module}.{name.asname or name.name}": f"{base}.{name.name}" for name in node.names}
     return {alias: _last(alias, direct) for alias in direct}
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as trouble:
+        raise SpecError(path, trouble.lineno, f"not Python: {trouble.msg}") from trouble
 
 
 def _last(name: str, direct: dict[str, str]) -> str:

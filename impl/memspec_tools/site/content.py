@@ -71,10 +71,12 @@ def gather(base: str, top: Path, tell: Callable[[str], None], forgiving: bool = 
         if gallery.examples(top):
             tell("gallery")
             shown = gallery.build(top, cache_dir() / "gallery")
-    except (SpecError, ResultsFailed) as why:
+    except Exception as why:
         if not forgiving:
             raise
-        trouble = trouble or str(why)
+        trouble = trouble or (
+            str(why) if isinstance(why, SpecError | ResultsFailed) else f"{type(why).__name__}: {why}"
+        )
     report = {finding["slug"]: finding for finding in found["findings"]}
     return Content(
         tuple(pages), report, found.get("platform", {}), since, vectors, edition, evidence, shown, broken, trouble
