@@ -32,11 +32,13 @@ class Machine:
 class Network:
     """Delays and reorders always. ``losses`` and ``duplicates`` are bounds, None for no bound.
 
-    A message that is still under way is not added a second time.
+    A message that is still under way is not added a second time. Messages named in ``sure`` (local notices) are only
+    delayed and reordered.
     """
 
     losses: int | None = 0
     duplicates: int | None = 0
+    sure: frozenset[str] = frozenset()
 
 
 def compose(
@@ -103,6 +105,8 @@ def compose(
             name, *rest = named("", event)
             without = tuple(m for m in flight if m != message)
             found.append(((f"{to} gets{name}", *rest), place[to], message, nets.of((without, losses, duplicates))))
+            if event_name(event) in network.sure:
+                continue
             if duplicates != 0:
                 kept = nets.of((flight, losses, duplicates and duplicates - 1))
                 found.append(((f"{to} gets copy of{name}", *rest), place[to], message, kept))

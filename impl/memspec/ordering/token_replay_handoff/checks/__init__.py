@@ -1,0 +1,21 @@
+"""One decision per clause of the handoff, the operations of its vectors, and its state diagrams."""
+
+# the order of the clauses follows the order of these imports
+from memspec.ordering.token_replay_handoff.checks import coordinator  # isort: skip
+from memspec.ordering.token_replay_handoff.checks import exploration  # isort: skip
+from memspec.ordering.token_replay_handoff.checks import prefill  # isort: skip
+from memspec.ordering.token_replay_handoff.checks import decode  # isort: skip
+from memspec.ordering.token_replay_handoff.checks import planning  # isort: skip
+from memspec.ordering.token_replay_handoff.checks.base import CHECKS, Coordinator, Negotiation, Sides
+
+__all__ = [
+    "CHECKS",
+    "Coordinator",
+    "Negotiation",
+    "Sides",
+    "coordinator",
+    "decode",
+    "exploration",
+    "planning",
+    "prefill",
+]

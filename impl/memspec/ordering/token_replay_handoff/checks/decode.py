@@ -1,0 +1,102 @@
+"""Clauses about the decode side, and about what the two sides owe each other: the boundary, and an answer each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memspec.conformance import expect
+from memspec.ordering.token_replay_handoff.checks.base import CHECKS, DecodeSide, Event, Sides
+from memspec.ordering.token_replay_handoff.checks.prefill import BRIDGED, OFFERED, SEALED, Steps, all_ok
+from memspec.ordering.token_replay_handoff.checks.walk import decode_walk, prefill_walk
+from memspec.ordering.token_replay_handoff.data import Plan
+
+PLAN = Plan(max_new_tokens=8, bridge_max=6)  # epoch 9, end token 0
+FIVE = all_ok(("prompt_kv_ready", 9), ("append", 9, 0, (10, 11, 12, 13, 14)))
+REPLAYED = (*FIVE, *all_ok(*[("replay",)] * 5))
+DRAINED = (*REPLAYED, *all_ok(("seal", 9, 5)))
+
+
+def stopped() -> Iterator[Steps]:
+    """What the decode side must refuse, and what it must still take."""
+    yield *REPLAYED, (("commit", 9, 5, 3), "unsealed")
+    yield *DRAINED, (("commit", 9, 4, 3), "behind")
+    yield *FIVE, *all_ok(("seal", 9, 5)), (("commit", 9, 5, 3), "not-replayed")
+    yield *REPLAYED, *all_ok(("seal", 9, 6)), (("commit", 9, 6, 3), "behind")
+    yield ((("seal", 9, 0), "before-ready"),)
+    yield *FIVE, (("seal", 9, 4), "sealed"), (("seal", 9, 5), "")
+    yield *DRAINED, (("seal", 9, 6), "sealed"), (("seal", 9, 5), "")
+    yield *DRAINED, (("append", 9, 5, (15,)), "sealed"), (("append", 9, 4, (14,)), "")
+    yield *FIVE, (("append", 9, 6, (16,)), "gap"), (("append", 9, 5, (15,)), "")
+    yield *FIVE, (("prompt_kv_ready", 9), "ready-already")
+    yield (("append", 9, 0, (10,)), ""), (("replay",), "not-replaying"), (("replay_fails",), "not-replaying")
+    yield *REPLAYED, (("replay",), "nothing")
+    yield ((("emit", 10), "not-owner"),)
+    yield *DRAINED, (("emit", 15), "not-owner")
+    yield *DRAINED, *all_ok(("commit", 9, 5, 5), ("emit", 0)), (("emit", 16), "finished")
+    yield *DRAINED, *all_ok(("commit", 9, 5, 5)), (("append", 9, 4, (14,)), "terminal")
+    for event in (("append", 9, 5, (15,)), ("commit", 9, 5, 3), ("emit", 15), ("replay",)):
+        yield *DRAINED, (("crash",), ""), (event, "dead")
+
+
+@CHECKS.clause(stopped, DecodeSide)
+def decode_guards(subject: DecodeSide, case: Steps) -> None:
+    decode_walk(subject, PLAN, *case)
+
+
+@CHECKS.clause(lambda: [FIVE, DRAINED, ()], DecodeSide)
+def cancel_is_final(subject: DecodeSide, case: Steps) -> None:
+    expect(decode_walk(subject, PLAN, *case, (("cancel", 9), "")), [("prefill", ("cancelled", 9))])
+    decode_walk(
+        subject, PLAN, *case, (("cancel", 9), ""), (("commit", 9, 5, 3), "terminal"), (("emit", 15), "not-owner")
+    )
+
+
+@CHECKS.clause(lambda: [(side, owned) for side in ("prefill", "decode") for owned in (0, 1, 2, 3, 5, -1, 6)], Sides)
+def two_counters(subject: Sides, case: tuple[str, int]) -> None:
+    side, owned = case
+    if side == "prefill" and 0 <= owned <= 2:
+        made = all_ok(("transfer_done", 9), ("decode", 10), ("decode", 11), *[("emit",)] * owned)
+        sent = prefill_walk(subject, Plan(), *made, *all_ok(("seal",), ("ack", 9, 2), ("commit",)))
+        expect(sent, [("decode", ("commit", 9, 2, owned))])
+    if side == "decode" and 0 <= owned <= 5:
+        shown = decode_walk(subject, PLAN, *DRAINED, *all_ok(("commit", 9, 5, owned), ("emit", 15)))
+        expect(shown, [("client", ("token", "decode", owned, 10 + owned))])
+    if side == "decode" and not 0 <= owned <= 5:
+        decode_walk(
+            subject,
+            PLAN,
+            *DRAINED,
+            (("commit", 9, 5, owned), "boundary"),
+            (("emit", 15), "not-owner"),
+            (("commit", 9, 5, 5), ""),
+        )
+
+
+def questions() -> Iterator[tuple[str, Steps, Event, tuple[str, Event]]]:
+    """A side, where it is, what is asked of it twice, and the answer that is due both times."""
+    yield "prefill", OFFERED, ("commit",), ("decode", ("commit", 9, 2, 1))
+    yield "prefill", OFFERED, ("seal",), ("decode", ("seal", 9, 2))
+    yield "prefill", SEALED, ("seal",), ("decode", ("seal", 9, 2))
+    yield "prefill", (*SEALED, *all_ok(("cancel",))), ("cancel",), ("decode", ("cancel", 9))
+    yield "prefill", BRIDGED, ("resend",), ("decode", ("append", 9, 0, (10,)))
+    yield "prefill", (*SEALED, *all_ok(("ack", 9, 1))), ("resend",), ("decode", ("append", 9, 1, (11,)))
+    owner = (*DRAINED, *all_ok(("commit", 9, 5, 3), ("emit", 15)))
+    yield "decode", owner, ("commit", 9, 5, 3), ("prefill", ("committed", 9, 5))
+    yield "decode", owner, ("cancel", 9), ("prefill", ("committed", 9, 5))
+    yield "decode", (*DRAINED, *all_ok(("cancel", 9))), ("cancel", 9), ("prefill", ("cancelled", 9))
+    yield "decode", DRAINED, ("append", 9, 4, (14,)), ("prefill", ("ack", 9, 5))
+    for asked in (("append", 9, 0, (10,)), ("seal", 9, 5), ("commit", 9, 5, 3), ("cancel", 9)):
+        yield "decode", (*FIVE, *all_ok(("replay_fails",))), asked, ("prefill", ("failed", 9))
+
+
+@CHECKS.clause(questions, Sides)
+def says_it_again(subject: Sides, case: tuple[str, Steps, Event, tuple[str, Event]]) -> None:
+    side, steps, asked, answer = case
+    for times in (1, 2):
+        again = (*steps, *all_ok(*[asked] * times))
+        expect(
+            prefill_walk(subject, Plan(), *again) if side == "prefill" else decode_walk(subject, PLAN, *again), [answer]
+        )
+    if side == "decode" and answer[1][0] == "committed":
+        shown = decode_walk(subject, PLAN, *steps, *all_ok(asked, ("emit", 15)))
+        expect(shown, [("client", ("token", "decode", 4, 14))])

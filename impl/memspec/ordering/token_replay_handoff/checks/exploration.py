@@ -1,0 +1,150 @@
+"""Clauses about both sides together, in every interleaving of small worlds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memspec.conformance import expect, once
+from memspec.explore import Exploration, explore, require
+from memspec.ordering.token_replay_handoff.checks.base import CHECKS, Sides
+from memspec.ordering.token_replay_handoff.checks.walk import prefill_walk
+from memspec.ordering.token_replay_handoff.checks.world import Setting, handoff_world
+from memspec.ordering.token_replay_handoff.data import Placement, Plan
+
+LIMIT = 20_000  # states of one small world; a broken side may have endless ones
+
+
+@dataclass(frozen=True)
+class Search:
+    """A world, and what a search of it must have reached before it says anything."""
+
+    name: str
+    setting: Setting
+    events: tuple[str, ...] = ()
+    rejections: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ("handed over",)
+
+
+ONE = Plan(bridge_max=1, max_new_tokens=2)
+HERE = "finished at the prefill side"
+THREE = Search(
+    "three bridge tokens, any order", Setting(Plan(), 4, repeats=False, landed=True),
+    ("decode gets append", "decode gets seal", "decode gets commit", "prefill gets ack", "prefill gets committed", "decode replay"),
+    ("decode gets append: gap", "decode gets commit: unsealed", "prefill decode: budget", "prefill decode: sealed", "prefill emit: sealed"),
+)  # fmt: skip
+ENDS = tuple(
+    Search(f"end of the sequence at token {length}", Setting(Plan(), length, repeats=False, landed=True),
+           ("decode gets cancel", "prefill gets cancelled"), ("prefill decode: finished",),
+           (HERE,) if length == 1 else (HERE, "handed over")) for length in (1, 2, 3)
+)  # fmt: skip
+COPIES = Search(
+    "two duplicates", Setting(ONE, 2, duplicates=2, repeats=False, landed=True),
+    ("decode gets copy of commit", "decode gets copy of append", "prefill gets copy of committed", "prefill gets copy of ack"),
+    ("prefill gets committed: not-offered",),
+)  # fmt: skip
+LOSSES = Search(
+    "one loss, stray epochs", Setting(Plan(prompt_tokens=30, placement="delay", bridge_max=1, max_new_tokens=2), 2, losses=1, strays=True),
+    ("lost append", "lost ack", "lost seal", "lost commit", "lost committed"),
+    ("decode commit: stale-epoch", "decode append: stale-epoch", "decode cancel: stale-epoch", "prefill ack: stale-epoch",
+     "prefill committed: stale-epoch", "prefill cancelled: stale-epoch", "prefill decode: page-frozen", "decode gets seal: before-ready"),
+)  # fmt: skip
+COPYING = Search(
+    "bridge during the copy, which may fail",
+    Setting(Plan(prompt_tokens=30, placement="copy-on-write", recurrent=True, bridge_max=1, max_new_tokens=2), 2,
+            transfer_fails=True, repeats=False),
+    ("transfer lands", "transfer fails", "prefill gets transfer_failed", "prefill decode"), ends=("handed over", HERE),
+)  # fmt: skip
+FAILURE = Search(
+    "replay may fail", Setting(ONE, 2, replay_fails=True, repeats=False, landed=True), ("decode replay_fails", "prefill gets failed"),
+    ends=("handed over", HERE),
+)  # fmt: skip
+DEATH = Search(
+    "the decode side may die, the prefill side may give up",
+    Setting(ONE, 2, crash=("replaying", "committed"), give_up=("committing",), repeats=False, landed=True),
+    ("decode crash", "client fence", "prefill gets fenced", "prefill cancel", "decode gets cancel", "prefill gets cancelled",
+     "decode gets commit"),
+    ("decode gets commit: terminal", "prefill gets fenced: ended"), ("handed over", HERE, "lost with the decode side"),
+)  # fmt: skip
+PLACED: tuple[tuple[int, Placement], ...] = (
+    (32, "aligned"),
+    (30, "copy-on-write"),
+    (17, "copy-on-write"),
+    (30, "delay"),
+)
+ALL = (THREE, *ENDS, COPIES, LOSSES, COPYING, FAILURE, DEATH)
+
+
+@once
+def searched(subject: Sides, setting: Setting) -> Exploration:
+    return explore(handoff_world(subject, setting), LIMIT)
+
+
+def decide(subject: Sides, search: Search, invariant: str | None, due: str) -> None:
+    require(
+        searched(subject, search.setting),
+        invariant,
+        f"{due} ({search.name})",
+        search.events,
+        search.rejections,
+        search.ends,
+    )
+
+
+@CHECKS.clause(lambda: ALL, Sides)
+def one_emitter(subject: Sides, case: Search) -> None:
+    decide(subject, case, "one owner", "at most one side may emit")
+    decide(subject, case, "silent after commit", "nothing from the prefill side after the commit")
+
+
+@CHECKS.clause(lambda: ALL, Sides)
+def nothing_lost_or_repeated(subject: Sides, case: Search) -> None:
+    decide(subject, case, "stream", "every token once, in order")
+
+
+@CHECKS.clause(lambda: ALL, Sides)
+def retained_until_known(subject: Sides, case: Search) -> None:
+    decide(subject, case, "retained", "the KV is freed once, after the commit is known or the request is done")
+
+
+@CHECKS.clause(lambda: ALL, Sides)
+def carries_its_epoch(subject: Sides, case: Search) -> None:
+    decide(subject, case, "epochs", "every message carries the epoch")
+
+
+@CHECKS.clause(lambda: (ENDS[0], LOSSES, FAILURE, DEATH), Sides)
+def never_stuck(subject: Sides, case: Search) -> None:
+    decide(subject, case, None, "an end stays within reach")
+
+
+@CHECKS.clause(lambda: (COPYING, *[Plan(prompt_tokens=p, placement=how) for p, how in PLACED]), Sides)
+def prompt_unchanged(subject: Sides, case: Search | Plan) -> None:
+    if isinstance(case, Search):
+        decide(subject, case, "pages", "the prompt stays as the transfer reads it")
+        return
+    if case.placement == "delay":
+        for told in ("transfer_done", "transfer_failed"):
+            prefill_walk(subject, case, (("decode", 10), "page-frozen"), ((told, 9), ""), (("decode", 10), ""))
+        return
+    rows = [position for position in range(case.prompt_tokens) if position // 16 == case.prompt_tokens // 16]
+    copy = [("copy", case.prompt_tokens // 16, len(rows))] if rows else []
+    effects = [event for to, event in prefill_walk(subject, case, (("decode", 10), "")) if to == "pages"]
+    expect(effects, [*copy, ("write", case.prompt_tokens)])
+    effects = [
+        event for to, event in prefill_walk(subject, case, (("decode", 10), ""), (("decode", 11), "")) if to == "pages"
+    ]
+    expect(effects, [("write", case.prompt_tokens + 1)])
+
+
+@CHECKS.clause(
+    lambda: (THREE, COPYING, *[Plan(bridge_max=most) for most in (1, 2, 3)], Plan(bridge_min=0, bridge_max=0)), Sides
+)
+def bridge_count(subject: Sides, case: Search | Plan) -> None:
+    if isinstance(case, Search):
+        decide(subject, case, "budget", "no more bridge tokens than the budget")
+        return
+    ready = (("transfer_done", 9), "")
+    if case.bridge_min:
+        prefill_walk(subject, case, ready, (("seal",), "below-minimum"), (("decode", 10), ""), (("seal",), ""))
+    full = [(("decode", 10 + position), "") for position in range(case.bridge_max)]
+    sent = prefill_walk(subject, case, *full, (("decode", 19), "budget"), ready, (("seal",), ""))
+    expect(sent, [("decode", ("seal", 9, case.bridge_max))])
