@@ -1,0 +1,73 @@
+"""What later releases changed, as a variant of its own: a budget read anew after each resumed request, and evictable window pages.
+
+Source: sgl-project/sglang 0.5.19 (window budget read anew, evictable window pages count), 0.5.21 (full budget too) and PR #40309 (the
+pages that were counted are evicted). The demand of a request is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from memspec.capacity.window_page_budget.data import Budget, Charge, Load, Plan, PoolState, Request, Worker
+from memspec.capacity.window_page_budget.reference.budget import resume_budget
+from memspec.capacity.window_page_budget.reference.demand import charge, demand, fill
+from memspec.capacity.window_page_budget.reference.pools import Pools, evict, report
+from memspec.capacity.window_page_budget.reference.queue import misfit
+from memspec.capacity.window_page_budget.reference.scheduler import allocate, replay_with
+
+
+def decode_radix_start(tokens: int, window: int, page_size: int) -> int:
+    """First token kept in the window pool where a decode radix cache is on (0.5.19): one token, and at least one page, further back."""
+    return max(0, tokens - 1 - max(window, page_size)) // page_size * page_size
+
+
+def evictable_counted(state: PoolState) -> PoolState:
+    """The pools as a worker sees them that can evict window pages."""
+    return replace(state, window_available=state.window_available + state.window_evictable, window_evictable=0)
+
+
+def reread_budget(worker: Worker, state: PoolState, load: Load) -> Budget:
+    """Tokens for the retracted queue where evictable window pages count as available. Raises WorkerRefused."""
+    return resume_budget(worker, evictable_counted(state), load)
+
+
+def make_room(pools: Pools, pages: Charge) -> Pools:
+    """Evict window pages that were counted as available, before they are asked for."""
+    return evict(pools, 0, pages.window)
+
+
+def resume_rereading(
+    worker: Worker,
+    pools: Pools,
+    queue: tuple[Request, ...],
+    running: int,
+    slots: int,
+    only: Collection[str] | None,
+) -> tuple[Pools, Plan]:
+    """One pass that allocates as it goes and reads both budgets anew; a resumed request counts as running from then on.
+
+    Raises PagesRefused where the budget promised too much.
+    """
+    resumed: list[str] = []
+    left: list[str] = []
+    stopped = ""
+    for request in queue:
+        if not stopped and (only is None or request.name in only):
+            budget = reread_budget(worker, report(pools), Load(running=running + len(resumed)))
+            stopped = misfit(worker, demand(worker, request), budget, slots - len(resumed))
+            if not stopped:
+                pools = allocate(worker, make_room(pools, charge(worker, fill(request))), request)
+                resumed.append(request.name)
+                continue
+        left.append(request.name)
+    budget = reread_budget(worker, report(pools), Load(running=running + len(resumed)))
+    return pools, Plan(tuple(resumed), tuple(left), budget, stopped)
+
+
+def replay_rereading(
+    worker: Worker, full_pages: int, window_pages: int, events: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The events of ``replay`` on a worker that re-reads and evicts. Raises PagesRefused where an admitted request gets no pages."""
+    return replay_with(worker, full_pages, window_pages, events, resume_rereading)

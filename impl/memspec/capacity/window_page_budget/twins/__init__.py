@@ -1,0 +1,1 @@
+"""What the faults put in the place of the reference's functions."""
