@@ -13,17 +13,19 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import get_args
 
 import torch
 from memspec.layout.canonical_layout import Grid, Layer, PageMap, Spec, View, fragments, lay_out, map_layer, plan_copies
 from memspec.layout.canonical_layout.data import Family
-from memspec.layout.canonical_layout.tensors import copy_, copy_page_by_page_, prepare
+from memspec.layout.canonical_layout.tensors import Batch, copy_, copy_page_by_page_, prepare
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 from rich.table import Table
 
 KIB = 1024
+Copy = Callable[[tuple[Batch, ...], torch.Tensor, torch.Tensor], None]
 PAGES = (256 * KIB, 1024 * KIB, 4096 * KIB)  # bytes of a rank's page
 FORMS = (("packed", "hnd"), ("packed", "nhd"), ("split", "hnd"), ("split", "nhd"), ("latent", "nhd"))
 
@@ -115,14 +117,13 @@ def add_plan_row(table: Table, shape: Shape, form: str, family: str, repeats: in
 
 @dataclass(frozen=True)
 class Transfer:
-    """One measured transfer: a map, how many pages, and the ratios to the contiguous copy (1 is as fast)."""
+    """One measured transfer: a form, its fragments, and each way's ratio to the contiguous copy (1 is as fast)."""
 
     form: str
     page_bytes: int
     fragment_bytes: int
     fragments: int
-    ratio: float
-    loop_ratio: float
+    ratios: dict[str, float]
 
 
 def measured(
@@ -144,24 +145,25 @@ def measured(
     store = torch.zeros(pages * cell.row_bytes, dtype=torch.uint8, device=device)
     plain = torch.zeros_like(source)
     batches = prepare(plan_copies("store", page, blocks, ids, page_bytes, cell), device)
-    contiguous = median(lambda: plain.copy_(source), device, repeats)
-    vectorised = median(lambda: copy_(batches, source, store), device, repeats)
-    by_copy_ = store.clone()
-    loop = median(
-        lambda: copy_page_by_page_("store", page, blocks, ids, page_bytes, cell, source, store),
-        device,
-        max(1, repeats // 2),
-    )
-    if not torch.equal(by_copy_, store):
-        raise RuntimeError(f"{form} {family}: the two ways to copy differ")
-    return Transfer(
-        f"{form} {family}",
-        page_bytes,
-        batches[0].size,
-        fragment_count(page),
-        contiguous / vectorised,
-        contiguous / loop,
-    )
+    loop = partial(copy_page_by_page_, "store", page, blocks, ids, page_bytes, cell, source, store)
+    loop()
+    ratios, contiguous = {}, median(lambda: plain.copy_(source), device, repeats)
+    for name, way in ways(device).items():
+        moved = torch.zeros_like(store)
+        ratios[name] = contiguous / median(partial(way, batches, source, moved), device, repeats)
+        if not torch.equal(moved, store):
+            raise RuntimeError(f"{form} {family}: {name} and the loop over pages differ")
+    ratios["page loop"] = contiguous / median(loop, device, max(1, repeats // 2))
+    return Transfer(f"{form} {family}", page_bytes, batches[0].size, fragment_count(page), ratios)
+
+
+def ways(device: str) -> dict[str, Copy]:
+    """The ways to carry out a prepared plan on ``device``; the kernel only where it is compiled."""
+    if device != "cuda":
+        return {"torch": copy_}
+    from memspec.layout.canonical_layout import kernels
+
+    return {"kernel": kernels.copy_, "torch": copy_}
 
 
 def fragment_count(page: PageMap) -> int:
@@ -171,21 +173,15 @@ def fragment_count(page: PageMap) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--mebibytes", type=int, default=0, help="bytes to move; default 256 on the CPU, 4096 on CUDA")
+    parser.add_argument("--mebibytes", type=int, default=0, help="bytes to move; default 256 on the CPU, 1024 on CUDA")
     parser.add_argument("--repeats", type=int, default=5)
     asked = parser.parse_args()
-    total = (asked.mebibytes or (4096 if asked.device == "cuda" else 256)) * KIB * KIB
+    total = (asked.mebibytes or (1024 if asked.device == "cuda" else 256)) * KIB * KIB
     console = Console()
     jobs = [(form, family, page) for form, family in FORMS for page in PAGES]
-    table = Table(
-        "form",
-        "page KiB",
-        "fragment B",
-        "copies a page",
-        "ratio to copy_",
-        "page loop",
-        title=f"Copies on {asked.device}, {total >> 20} MiB",
-    )
+    names = [*ways(asked.device), "page loop"]
+    table = Table("form", "page KiB", "fragment B", "copies a page", *names)
+    table.title = f"Ratio to one copy_ of the same bytes on {asked.device}, {total >> 20} MiB"
     with Progress(
         SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn(), console=console, transient=True
     ) as progress:
@@ -195,14 +191,8 @@ def main() -> None:
         for form, family, page in jobs:
             progress.update(task, description=f"{form} {family} {page // KIB} KiB")
             seen = measured(form, family, page, total, asked.device, asked.repeats)
-            table.add_row(
-                seen.form,
-                str(page // KIB),
-                f"{seen.fragment_bytes:,}",
-                f"{seen.fragments:,}",
-                f"{seen.ratio:.2f}",
-                f"{seen.loop_ratio:.2f}",
-            )
+            shown = [f"{seen.ratios[name]:.2f}" for name in names]
+            table.add_row(seen.form, str(page // KIB), f"{seen.fragment_bytes:,}", f"{seen.fragments:,}", *shown)
             progress.advance(task)
     console.print(plans, table)
 

@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from matplotlib.colors import ListedColormap
@@ -250,10 +251,11 @@ right.set(title="8 heads on 4 ranks, 16 tokens, bf16", xlabel="copies per page",
 # How fast the copies are
 # -----------------------
 # On a CUDA device: pages of fixed size go from random blocks to random store pages of the same memory. A ratio of 1 is
-# one contiguous ``copy_`` of the same bytes in the same run. Packed HND and the latent move each byte once, a fragment
-# at a time. The NHD forms have fragments too short for a launch each: they are gathered and scattered, and reading and
-# writing every byte twice bounds them near one half, less what the staging buffer finds in cache. The baseline is a
-# loop in Python over the pages. On the CPU the same code runs once, to show that both ways agree, and no speed is shown.
+# one contiguous ``copy_`` of the same bytes in the same run. The Triton kernel moves each byte once, a tile of a fragment
+# a program: fragments of a whole page keep it near the copy, fragments of a few hundred bytes leave a program little to
+# do, and lines of memory are written in part. Plain torch copies long fragments view by view, where launches and Python
+# bound it, and short ones by index through a staging buffer, where every byte moves twice. The baseline is a loop in
+# Python over the pages. On the CPU the torch way runs once, to show that both ways agree, and no speed is shown.
 
 KIB = 1024
 
@@ -271,8 +273,8 @@ def seconds(run: Callable[[], object], repeats: int) -> float:
     return statistics.median(taken)
 
 
-def transfer(world: World, total: int, measure: bool) -> tuple[float, float]:
-    """Ratios of the prepared copies and of the loop over pages to a contiguous copy; zeros where nothing is measured."""
+def transfer(world: World, total: int, measure: bool) -> dict[str, float]:
+    """The speed of each way to copy as a ratio to a contiguous copy; empty where nothing is measured."""
     page: PageMap = replace(map_layer(layer_of(world), world.grid)[0], writers=1, writer_index=0)
     size = spec_of(world).page_bytes
     count = max(2, total // size)
@@ -280,23 +282,28 @@ def transfer(world: World, total: int, measure: bool) -> tuple[float, float]:
     dice = random.Random(size)
     blocks, ids = dice.sample(range(count), count), dice.sample(range(count), count)
     source = torch.randint(0, 256, (count * size,), dtype=torch.uint8, device=device)
-    store, looped = (torch.zeros(count * cell.row_bytes, dtype=torch.uint8, device=device) for _ in range(2))
+    looped = torch.zeros(count * cell.row_bytes, dtype=torch.uint8, device=device)
     batches = prepare(plan_copies("store", page, blocks, ids, size, cell), device)
-
-    def by_plan() -> None:
-        copy_(batches, source, store)
 
     def by_page() -> None:
         copy_page_by_page_("store", page, blocks, ids, size, cell, source, looped)
 
-    by_plan()
     by_page()
-    require(torch.equal(store, looped), f"{world.form} {world.family}: both ways move the same bytes")
+    ways = {"torch": copy_}
+    if device == "cuda":
+        from memspec.layout.canonical_layout import kernels
+
+        ways = {"kernel": kernels.copy_, **ways}
+    for name, way in ways.items():
+        store = torch.zeros_like(looped)
+        way(batches, source, store)
+        require(torch.equal(store, looped), f"{world.form} {world.family}: {name} moves the bytes that the loop moves")
     if not measure:
-        return 0.0, 0.0
+        return {}
     plain = torch.empty_like(source)
     contiguous = seconds(lambda: plain.copy_(source), 9)
-    return contiguous / seconds(by_plan, 9), contiguous / seconds(by_page, 3)
+    speeds = {name: contiguous / seconds(partial(way, batches, source, store), 9) for name, way in ways.items()}
+    return {**speeds, "page loop": contiguous / seconds(by_page, 3)}
 
 
 CELLS = [
@@ -304,33 +311,34 @@ CELLS = [
     for form, family in FORMS
 ]
 CELLS.append(("latent", replace(LATENT, head_size=512, element_bytes=2)))
-ratios: dict[str, list[tuple[float, float]]] = {}
+SIZES_KIB = (256, 1024, 4096) if device == "cuda" else (256,)
+ratios: dict[str, list[dict[str, float]]] = {}
 for name, world in CELLS:
-    per_token = spec_of(replace(world, block=1)).page_bytes
-    for page_bytes in (256 * KIB, 1024 * KIB, 4096 * KIB) if device == "cuda" else (256 * KIB,):
-        total = 4096 * KIB * KIB if device == "cuda" else 4096 * KIB
-        sized = replace(world, block=page_bytes // per_token)
-        ratio, loop = transfer(sized, total, device == "cuda")
-        ratios.setdefault(name, []).append((ratio, loop))
-        if device == "cuda":
-            exhibit.metric(f"{name}, {page_bytes // KIB} KiB pages, ratio to copy_", ratio, unit="x", benchmark=True)
-            exhibit.metric(f"{name}, {page_bytes // KIB} KiB pages, page loop", loop, unit="x", benchmark=True)
+    for page_kib in SIZES_KIB:
+        sized = replace(world, block=page_kib * KIB // spec_of(replace(world, block=1)).page_bytes)
+        speeds = transfer(sized, (512 if device == "cuda" else 4) * KIB * KIB, device == "cuda")
+        ratios.setdefault(name, []).append(speeds)
+        for way, ratio in speeds.items():
+            exhibit.metric(f"{name}, {page_kib} KiB pages, {way}, ratio to copy_", ratio, unit="x", benchmark=True)
 
 if device == "cuda":
     figure, axes = exhibit.figure(
-        title="Copies of pages as a ratio to one contiguous copy_ of the same bytes", height=3.2
+        1, 3, "Copies of pages as a ratio to one contiguous copy_ of the same bytes", height=3.2, sharey=True
     )
-    for offset, page_kib in enumerate((256, 1024, 4096)):
-        axes.bar(
-            [i + 0.27 * (offset - 1) for i in range(len(ratios))],
-            [of_form[offset][0] for of_form in ratios.values()],
-            width=0.25,
-            label=f"{page_kib} KiB pages",
-        )
-    axes.set_xticks(range(len(ratios)), labels=list(ratios))
-    axes.set(ylabel="ratio (1 = contiguous)")
-    axes.axhline(1, color=exhibit.INK, linewidth=0.8)
-    axes.legend()
+    for place, way in zip(axes, ("kernel", "torch", "page loop"), strict=True):
+        for offset, page_kib in enumerate(SIZES_KIB):
+            heights = [of_form[offset][way] for of_form in ratios.values()]
+            place.bar(
+                [i + 0.27 * (offset - 1) for i in range(len(ratios))],
+                heights,
+                width=0.25,
+                label=f"{page_kib} KiB pages",
+            )
+        place.set_xticks(range(len(ratios)), labels=list(ratios), rotation=45, ha="right", fontsize=7)
+        place.set(title=way)
+        place.axhline(1, color=exhibit.INK, linewidth=0.8)
+    axes[0].set(ylabel="ratio (1 = contiguous)")
+    axes[0].legend(fontsize=7)
 else:
     print(f"{len(ratios)} forms moved alike by plan and page by page; no speed is measured on the CPU")
 exhibit.metric("bytes of one canonical page in the round trips", len(payload(CACHE, 0)), unit="B")

@@ -1,8 +1,9 @@
 """Real ranks for the round trip: groups of processes, one after another, share page files and nothing else.
 
-Run as ``python canonical_layout_ranks.py FOLDER [FAULT]``; prints one JSON object: for each cache, writer and reader
-size the pages that some rank read wrong. Ranks meet through a FileStore; torch is imported once and the ranks are
-forked from here. What is due is spelled here by broadcasting over (half, head, token, byte), without the maps.
+Run as ``python canonical_layout_ranks.py FOLDER WRITERS READERS [FAULT]``, sizes as in ``4,2``; prints one JSON object:
+for each cache, writer and reader size the pages that some rank read wrong. Ranks meet through a FileStore; torch is
+imported once and the ranks are forked from here. What is due is spelled here by broadcasting over (half, head, token,
+byte), without the maps.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from memspec.layout.canonical_layout import Cell, Grid, Layer, Spec, View, refer
 from memspec.layout.canonical_layout.faults import FAULTS
 from memspec.layout.canonical_layout.tensors import copy_, prepare
 
-WRITERS, READERS = (4, 2), (2, 4, 1)
 PAGES = (2, 5, 0, 7, 4, 1, 3, 6)
 TOKENS, HEAD_BYTES, PADDING = 4, 8, 24
 STALE = 0xEE
@@ -89,7 +89,9 @@ def page_file(folder: Path, cache: Cache, writers: int, row_bytes: int) -> torch
     return torch.from_file(str(path), shared=True, size=row_bytes * len(PAGES), dtype=torch.uint8)
 
 
-def one_rank(rank: int, ranks: int, folder: Path, role: str, fault: str, answers: Any) -> None:
+def one_rank(
+    rank: int, ranks: int, folder: Path, role: str, all_writers: tuple[int, ...], fault: str, answers: Any
+) -> None:
     torch.set_num_threads(1)
     subject = next(f.subject() for f in FAULTS if f.name == fault) if fault else reference
     gpus = torch.cuda.device_count() >= ranks
@@ -102,7 +104,7 @@ def one_rank(rank: int, ranks: int, folder: Path, role: str, fault: str, answers
         cell: Cell = subject.lay_out([[maps]], 1).cells[0]
         padded, blocks = layer.spec.page_bytes + PADDING, range(len(PAGES))
         own = [local_page(cache, rank, ranks, page) for page in PAGES]
-        for writers in (ranks,) if role == "write" else WRITERS:
+        for writers in (ranks,) if role == "write" else all_writers:
             pages = page_file(folder, cache, writers, cell.row_bytes)
             local = torch.full((padded * len(PAGES),), STALE, dtype=torch.uint8, device=device)
             if role == "write":
@@ -131,16 +133,17 @@ def one_rank(rank: int, ranks: int, folder: Path, role: str, fault: str, answers
     dist.destroy_process_group()
 
 
-def main(folder: Path, fault: str) -> None:
+def main(folder: Path, writers: tuple[int, ...], readers: tuple[int, ...], fault: str) -> None:
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     for cache in CACHES:
-        for writers in WRITERS:
-            (folder / f"{cache.name}-{writers}.pages").write_bytes(bytes([STALE]) * 4096 * len(PAGES))
-    for role, sizes in (("write", WRITERS), ("read", READERS)):
+        for ranks in writers:
+            (folder / f"{cache.name}-{ranks}.pages").write_bytes(bytes([STALE]) * 4096 * len(PAGES))
+    for role, sizes in (("write", writers), ("read", readers)):
         for ranks in sizes:
             group = [
-                context.Process(target=one_rank, args=(r, ranks, folder, role, fault, answers)) for r in range(ranks)
+                context.Process(target=one_rank, args=(r, ranks, folder, role, writers, fault, answers))
+                for r in range(ranks)
             ]
             for process in group:
                 process.start()
@@ -157,4 +160,5 @@ def main(folder: Path, fault: str) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "")
+    first, second = (tuple(int(size) for size in sizes.split(",")) for sizes in sys.argv[2:4])
+    main(Path(sys.argv[1]), first, second, sys.argv[4] if len(sys.argv) > 4 else "")

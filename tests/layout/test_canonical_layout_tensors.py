@@ -95,4 +95,4 @@ def test_the_benchmark_measures_two_ways_that_move_the_same_bytes() -> None:
     bench = runpy.run_path(str(script))
     for form, family in bench["FORMS"]:
         seen = bench["measured"](form, family, 64 * 1024, 1024 * 1024, "cpu", 1)
-        assert seen.ratio > 0
+        assert set(seen.ratios) == {"torch", "page loop"}

@@ -33,7 +33,7 @@ Strided = tuple[int, int, int, int, int]  # start, end, count, distance of start
 class Batch:
     """Fragments of one length. ``size`` in bytes, all else in words of ``word`` bytes.
 
-    ``starts`` and ``ends``: shape ``(fragments,)``, on the device; ``groups``: the same fragments as strided copies.
+    ``starts`` and ``ends``: shape ``(fragments,)``, contiguous, on the device; ``groups``: the same fragments as strided copies.
     """
 
     size: int
@@ -57,7 +57,7 @@ def prepare(plan: CopyPlan, device: str) -> tuple[Batch, ...]:
     for size, pairs in by_size.items():
         word = widest_word(size, *(number for pair in pairs for number in pair))
         addresses = torch.tensor(pairs, dtype=torch.int64).div(word, rounding_mode="floor")
-        starts, ends = addresses.to(device).unbind(1)
+        starts, ends = addresses.T.contiguous().to(device)
         batches.append(
             Batch(size, word, starts, ends, tuple(strided([(s // word, e // word) for s, e in pairs], size // word)))
         )
@@ -96,9 +96,9 @@ def copy_long_(batch: Batch, source: torch.Tensor, destination: torch.Tensor) ->
     """One pass over the bytes: a view for each fragment, copied as a list."""
     length = batch.size // batch.word
     read, written = words_of(source, batch.word), words_of(destination, batch.word)
+    pairs = [(start + i * a, end + i * b) for start, end, count, a, b in batch.groups for i in range(count)]
     torch._foreach_copy_(
-        [written[end : end + length] for end in batch.ends.tolist()],
-        [read[start : start + length] for start in batch.starts.tolist()],
+        [written[end : end + length] for _, end in pairs], [read[start : start + length] for start, _ in pairs]
     )
 
 
@@ -168,11 +168,15 @@ class TensorSubject:
     def __getattr__(self, name: str) -> Any:
         return getattr(reference, name)
 
+    def copy(self, batches: Sequence[Batch], source: torch.Tensor, destination: torch.Tensor) -> None:
+        copy_(batches, source, destination)
+
     def moved(self, plan: CopyPlan, source: bytes, destination: bytes) -> bytes:
         if not plan.copies:
             return destination
         after = torch.frombuffer(bytearray(destination), dtype=torch.uint8).to(self.device)
-        copy_(prepare(plan, self.device), torch.frombuffer(bytearray(source), dtype=torch.uint8).to(self.device), after)
+        before = torch.frombuffer(bytearray(source), dtype=torch.uint8).to(self.device)
+        self.copy(prepare(plan, self.device), before, after)
         answer = bytearray(len(destination))
         torch.frombuffer(answer, dtype=torch.uint8).copy_(after)
         return bytes(answer)

@@ -60,6 +60,7 @@ PACKED_HND, SPLIT_NHD = World("packed", "hnd", tp=2), World("split", "nhd", tp=2
         (replace(layer_of(PACKED_HND), views=(None, None)), None),  # a list of tensors
         (replace(layer_of(PACKED_HND), views=()), None),  # no tensor
         (replace(layer_of(PACKED_HND), spec=replace(spec_of(PACKED_HND), kind="sliding-latent")), None),
+        (replace(layer_of(PACKED_HND), spec=replace(spec_of(PACKED_HND), kind="mamba")), None),
     ],
     Mapper,
 )
