@@ -96,6 +96,8 @@ def one_rank(
     subject = next(f.subject() for f in FAULTS if f.name == fault) if fault else reference
     gpus = torch.cuda.device_count() >= ranks
     backend, device = ("nccl", f"cuda:{rank}") if gpus else ("gloo", "cpu")
+    if gpus:
+        torch.cuda.set_device(rank)
     store = dist.FileStore(str(folder / f"meet-{role}-{ranks}"), ranks)
     dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
     for cache in CACHES:
@@ -160,5 +162,7 @@ def main(folder: Path, writers: tuple[int, ...], readers: tuple[int, ...], fault
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     first, second = (tuple(int(size) for size in sizes.split(",")) for sizes in sys.argv[2:4])
     main(Path(sys.argv[1]), first, second, sys.argv[4] if len(sys.argv) > 4 else "")

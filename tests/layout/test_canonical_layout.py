@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from memspec.layout.canonical_layout import (
     Grid,
+    Group,
     Identity,
     NotCertified,
     PlanRefused,
@@ -21,6 +25,7 @@ from memspec.layout.canonical_layout import (
     page_ids,
     plan_copies,
     reference,
+    start_worker,
 )
 from memspec.layout.canonical_layout.checks.world import LATENT, World, layer_of, spec_of
 
@@ -122,3 +127,29 @@ def test_fragments_unroll_in_local_order() -> None:
     world = World("split", "nhd", heads=2, tp=4, dcp=2, block=4)
     page = map_layer(layer_of(world), world.grid)[2]
     assert [local for local, _, _ in fragments(page)] == sorted(local for local, _, _ in fragments(page))
+
+
+def test_an_engine_of_another_process_spells_the_same_name() -> None:
+    """No part of a name hangs on the process: not on its hash seed, not on the order in which fields were set."""
+    program = (
+        "from memspec.layout.canonical_layout import Group, Identity, fingerprint;"
+        "print(fingerprint(Identity('m', groups=(Group(16, ('b', 'a')),), tp=8, format='v1-latent', shared=True), 16))"
+    )
+    spelled = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", program]
+        spelled.add(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.strip())
+    here = fingerprint(Identity("m", groups=(Group(16, ("b", "a")),), format="v1-latent", shared=True), 16)
+    assert spelled == {here}
+
+
+def test_opaque_pages_tile_too_and_are_bound_to_their_grid() -> None:
+    world = World("split", "nhd", tp=4, pcp=2, heads=2)
+    maps = map_layer(replace(layer_of(world), views=()), world.grid)
+    size = spec_of(world).page_bytes
+    check_layer(maps, size)
+    assert [(page.canonical_bytes, page.runs[0].canonical) for page in maps] == [
+        (8 * size, rank * size) for rank in range(8)
+    ]
+    assert not start_worker(False, [("layer", maps)])
