@@ -31,7 +31,7 @@ RELEASED = (
           "Asks the same of both pools, the larger of the two needs, and refuses requests that fit.",
           demand=pricing.priced(pricing.coupled)),
     fault("counted-not-evicted", "evict-before-allocate", "reported", "SGLang before 0.5.21, sgl-project/sglang PR #40309",
-          "Counts evictable window pages as available and asks for pages without evicting them.", make_room=running.nothing_evicted),
+          "Counts evictable window pages as available and asks for pages without evicting them.", make_room=running.full_only_evicted),
     fault("evictable-not-counted", "evict-before-allocate", "reported", "sgl-project/sglang PR #29662",
           "Calls the window pool full while a cache that nobody reads holds it.", evictable_counted=running.cache_not_counted),
 )  # fmt: skip

@@ -96,20 +96,24 @@ def traces(number: int = 3, length: int = 32) -> tuple[Trace, ...]:
 
 
 def full_queues() -> Iterator[Trace]:
-    """More retracted requests than either pool has pages for; one is new meanwhile; then they decode and leave."""
-    for worker, full, window, tokens in (
-        (Worker(128, 2047, 0), 18, 40, 574),
-        (Worker(128, 2047, 0), 10, 40, 129),
-        (Worker(64, 128, 0), 40, 10, 193),
-        (Worker(16, 64, 0, tail_allocation=False), 40, 10, 17),
-        (Worker(16, 64, 1, radix_cache=True, window_pool=False), 10, 0, 17),
+    """More retracted requests than either pool has pages for; a new one comes meanwhile; then they decode and leave."""
+    for worker, full, window, number, tokens in (
+        (Worker(128, 2047, 0), 18, 40, 4, 574),
+        (Worker(128, 2047, 0), 10, 40, 8, 129),
+        (Worker(64, 128, 0), 40, 10, 6, 193),
+        (Worker(16, 64, 0, tail_allocation=False), 40, 10, 8, 17),
+        (Worker(16, 64, 1, radix_cache=True, window_pool=False), 10, 0, 8, 17),
     ):
-        arrivals = tuple({"do": "retract", "name": f"r{i}", "prompt": tokens} for i in range(10))
-        new = {"do": "admit", "name": "new", "prompt": 1}
-        ends = ({"do": "finish"}, {"do": "resume"}, {"do": "decode"})
-        rest = ({"do": "finish"}, {"do": "finish"}, {"do": "resume"}) * 5
-        late = {"do": "admit", "name": "late", "prompt": 1}
-        yield worker, full, window, (*arrivals, {"do": "resume"}, new, *ends, *rest, late)
+        arrivals = tuple({"do": "retract", "name": f"r{i}", "prompt": tokens} for i in range(number))
+        new, late = ({"do": "admit", "name": name, "prompt": 1} for name in ("new", "late"))
+        some = {"do": "resume", "only": (f"r{number - 2}", f"r{number - 1}")}
+        leave = ({"do": "finish"}, {"do": "finish"}, {"do": "decode"})
+        yield (
+            worker,
+            full,
+            window,
+            (*arrivals, {"do": "resume"}, new, *leave, some, *leave, {"do": "resume"}, *leave, late),
+        )
 
 
 def a_trace(random: Random, length: int) -> Trace:

@@ -102,21 +102,21 @@ def watch(replay: Replay, trace: Trace, rereading: bool = False) -> list[Seen]:
 
 
 def until(replay: Replay, trace: Trace) -> list[dict[str, object]]:
-    """The last outcomes before a scheduler refuses, and the event that it refuses, one row each."""
+    """The last outcomes before a scheduler refuses to go on, and the event that it refuses, one row each."""
     worker, full, window, events = trace
-    for number in range(1, len(events) + 1):
+    served, refused, outcomes, why = 0, len(events), list[Outcome](), ""
+    while refused - served > 0:
+        number = (served + refused) // 2
         try:
-            outcomes = replay(worker, full, window, events[:number])
+            outcomes = list(replay(worker, full, window, events[: number + 1]))
         except ValueError as refusal:
-            told = [
-                Seen(event, outcome, 0).row()
-                for event, outcome in zip(events, outcomes if number > 1 else [], strict=False)
-            ]
-            return [
-                *told[-7:],
-                {"event": " ".join(str(v) for v in events[number - 1].values()), "refused": str(refusal)},
-            ]
-    return []
+            refused, why = number, str(refusal)
+        else:
+            served = number + 1
+    if refused == len(events):
+        return []
+    told = [Seen(event, outcome, 0).row() for event, outcome in zip(events[:refused], outcomes, strict=False)]
+    return [*told[-7:], {"event": " ".join(str(v) for v in events[refused].values()), "refused": why}]
 
 
 def due(books: Books, event: Mapping[str, Any], outcome: Outcome, rereading: bool) -> Seen:
@@ -125,12 +125,14 @@ def due(books: Books, event: Mapping[str, Any], outcome: Outcome, rereading: boo
     slots = event.get("slots", 99)
     if event["do"] == "resume":
         if rereading:
-            return Seen(event, outcome, len(queue), *reread(books, slots))
-        plan = due_plan(worker, queue, due_budget(worker, books.state(), Load(running=len(books.running))), slots, None)
+            return Seen(event, outcome, len(queue), *reread(books, slots, event.get("only")))
+        budget = due_budget(worker, books.state(), Load(running=len(books.running)))
+        plan = due_plan(worker, queue, budget, slots, event.get("only"))
         return Seen(event, outcome, len(queue), plan.resumed, plan.stopped)
     if event["do"] == "admit":
         request = Request(event["name"], event["prompt"])
-        budget = due_budget(worker, books.state(), Load(running=len(books.running)))
+        state = evicted_first(books.state()) if rereading else books.state()
+        budget = due_budget(worker, state, Load(running=len(books.running)))
         need = due_demand(worker, request)
         fits = need.full <= min(budget.full, books.pages[0] * worker.page_size) and (
             not worker.window_pool or need.window <= min(budget.window, books.pages[1] * worker.page_size)
@@ -139,15 +141,21 @@ def due(books: Books, event: Mapping[str, Any], outcome: Outcome, rereading: boo
     return Seen(event, outcome, len(queue))
 
 
-def reread(books: Books, slots: int) -> tuple[tuple[str, ...], str]:
+def evicted_first(state: PoolState) -> PoolState:
+    """Pages of the window cache are as good as free where they can be evicted."""
+    return replace(state, window_available=state.window_available + state.window_evictable, window_evictable=0)
+
+
+def reread(books: Books, slots: int, only: tuple[str, ...] | None) -> tuple[tuple[str, ...], str]:
     """Who comes back where every pool is looked at anew: pages of the window cache count, as they can be evicted."""
     worker, stopped = books.worker, ""
     resumed: list[str] = []
     now = Books(worker, books.pages, dict(books.running), free=list(books.free), cached=list(books.cached))
     for name, request in books.queued.items():
-        state = now.state()
-        state = replace(state, window_available=state.window_available + state.window_evictable)
-        budget, need = due_budget(worker, state, Load(running=len(now.running))), due_demand(worker, request)
+        if only is not None and name not in only:
+            continue
+        budget = due_budget(worker, evicted_first(now.state()), Load(running=len(now.running)))
+        need = due_demand(worker, request)
         if slots <= len(resumed):
             stopped = "slots"
         elif need.full > budget.full:

@@ -47,7 +47,7 @@ def page_traces() -> tuple[Pages, ...]:
     """Owners that come, grow and go; lengths in pages."""
     random = Random(5)
     found: list[Pages] = []
-    for _ in range(6):
+    for _ in range(4):
         full, window = random.randrange(4, 16), random.randrange(3, 10)
         found.append((full, window, tuple(page_events(random, full, window))))
     return tuple(found)

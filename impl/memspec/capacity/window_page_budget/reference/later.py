@@ -1,7 +1,8 @@
 """What later releases changed, as a variant of its own: a budget read anew after each resumed request, and evictable window pages.
 
-Source: sgl-project/sglang 0.5.19 (window budget read anew, evictable window pages count), 0.5.21 (full budget too) and PR #40309 (the
-pages that were counted are evicted). The demand of a request is the same.
+Source: sgl-project/sglang 0.5.19 (window budget read anew, evictable window pages count, new requests evict them), 0.5.21
+(full budget too; the allocator is asked whether a request fits) and PR #40309 (a pass evicts the pages that it counted). The
+demand of a request is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from memspec.capacity.window_page_budget.reference.budget import resume_budget
 from memspec.capacity.window_page_budget.reference.demand import charge, demand, fill
 from memspec.capacity.window_page_budget.reference.pools import Pools, evict, report
 from memspec.capacity.window_page_budget.reference.queue import misfit
-from memspec.capacity.window_page_budget.reference.scheduler import allocate, replay_with
+from memspec.capacity.window_page_budget.reference.scheduler import Policy, allocate, replay_with
 
 
 def decode_radix_start(tokens: int, window: int, page_size: int) -> int:
@@ -33,9 +34,9 @@ def reread_budget(worker: Worker, state: PoolState, load: Load) -> Budget:
     return resume_budget(worker, evictable_counted(state), load)
 
 
-def make_room(pools: Pools, pages: Charge) -> Pools:
-    """Evict window pages that were counted as available, before they are asked for."""
-    return evict(pools, 0, pages.window)
+def make_room(worker: Worker, pools: Pools, pages: Charge) -> Pools:
+    """Evict pages that were counted as available before they are asked for: window pages, and full ones of a decode radix cache."""
+    return evict(pools, pages.full if worker.decode_radix else 0, pages.window)
 
 
 def resume_rereading(
@@ -58,7 +59,8 @@ def resume_rereading(
             budget = reread_budget(worker, report(pools), Load(running=running + len(resumed)))
             stopped = misfit(worker, demand(worker, request), budget, slots - len(resumed))
             if not stopped:
-                pools = allocate(worker, make_room(pools, charge(worker, fill(request))), request)
+                pages = charge(worker, fill(request))
+                pools = allocate(make_room(worker, pools, pages), request, pages)
                 resumed.append(request.name)
                 continue
         left.append(request.name)
@@ -70,4 +72,4 @@ def replay_rereading(
     worker: Worker, full_pages: int, window_pages: int, events: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The events of ``replay`` on a worker that re-reads and evicts. Raises PagesRefused where an admitted request gets no pages."""
-    return replay_with(worker, full_pages, window_pages, events, resume_rereading)
+    return replay_with(worker, full_pages, window_pages, events, Policy(resume_rereading, evictable_counted, make_room))

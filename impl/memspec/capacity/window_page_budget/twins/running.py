@@ -192,13 +192,13 @@ def pages_given_twice(pools: Pools, owner: str, charge: Charge) -> tuple[Pools, 
     return replace(after, full_free=pools.full_free), lack
 
 
-def nothing_evicted(pools: Pools, pages: Charge) -> Pools:
-    return pools
+def full_only_evicted(worker: Worker, pools: Pools, pages: Charge) -> Pools:
+    return allocator.evict(pools, pages.full if worker.decode_radix else 0, 0)
 
 
 def cache_not_counted(state: PoolState) -> PoolState:
     return state
 
 
-def all_of_the_cache_dropped_twice(pools: Pools, pages: Charge) -> Pools:
+def all_of_the_cache_dropped_twice(worker: Worker, pools: Pools, pages: Charge) -> Pools:
     return replace(pools, window_free=pools.window_free + pools.window_cached)
