@@ -135,8 +135,12 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
     waiting = dict(world.invariants)
     complete, moves, view, here = True, world.moves, world.view, 0
 
+    ends: dict[int, str] = {}
+
     def look(there: int) -> None:
         parts = view(states[there])
+        if end := world.terminal(*parts):
+            ends[there] = end
         for name, wrong in tuple(waiting.items()):
             if (message := wrong(*parts)) is not None:
                 broken[name] = (message, there)
@@ -153,8 +157,7 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
                 there = number[after] = len(states)
                 states.append(after)
                 came.append((here, event))
-                if waiting:
-                    look(there)
+                look(there)
             if reason:
                 refused.append((event, reason))
                 event = None
@@ -163,7 +166,6 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
         starts.append(len(edges))
         here += 1
     complete = complete and here == len(states)
-    ends = {i: end for i, state in enumerate(states) if (end := world.terminal(*view(state)))}
 
     def path(message: str, there: int) -> Counterexample:
         last, rows = view(states[there]), []
@@ -183,8 +185,16 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
             accepted[event_name(kind)] += count
     return Exploration(
         world, complete, {name: path(*found) for name, found in broken.items()}, stuck, accepted,
-        Counter(f"{event_name(event)}: {reason}" for event, reason in refused), Counter(ends.values()),
+        _rejections(refused), Counter(ends.values()),
         tuple(states), tuple(edges), targets, starts)  # fmt: skip
+
+
+def _rejections(refused: Iterable[tuple[Event, str]]) -> Counter[str]:
+    """Counts of ``name: reason``."""
+    names: Counter[str] = Counter()
+    for (event, reason), count in Counter(refused).items():
+        names[f"{event_name(event)}: {reason}"] += count
+    return names
 
 
 def _by_identity(edges: Iterable[Event | None]) -> list[tuple[Event | None, int]]:

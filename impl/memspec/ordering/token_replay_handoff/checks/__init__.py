@@ -6,16 +6,19 @@ from memspec.ordering.token_replay_handoff.checks import exploration  # isort: s
 from memspec.ordering.token_replay_handoff.checks import prefill  # isort: skip
 from memspec.ordering.token_replay_handoff.checks import decode  # isort: skip
 from memspec.ordering.token_replay_handoff.checks import planning  # isort: skip
-from memspec.ordering.token_replay_handoff.checks.base import CHECKS, Coordinator, Negotiation, Sides
+from memspec.ordering.token_replay_handoff.checks import operations  # isort: skip
+from memspec.ordering.token_replay_handoff.checks.base import (
+    CHECKS,
+    Coordinator,
+    DecodeSide,
+    Negotiation,
+    PrefillSide,
+    Sides,
+)
+from memspec.ordering.token_replay_handoff.checks.operations import state_diagrams
+from memspec.ordering.token_replay_handoff.checks.planning import Admission
 
 __all__ = [
-    "CHECKS",
-    "Coordinator",
-    "Negotiation",
-    "Sides",
-    "coordinator",
-    "decode",
-    "exploration",
-    "planning",
-    "prefill",
-]
+    "CHECKS", "Admission", "Coordinator", "DecodeSide", "Negotiation", "PrefillSide", "Sides", "coordinator", "decode",
+    "exploration", "operations", "planning", "prefill", "state_diagrams",
+]  # fmt: skip

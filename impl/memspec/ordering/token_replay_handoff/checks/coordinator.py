@@ -107,7 +107,7 @@ def commits() -> Iterator[Script]:
     yield *READY, "ack 2 -> ok", "seal -> ok", "commit 3 -> !not-replayed"
     yield *READY, "ack 2 -> ok", "seal -> ok", "commit 2 -> !behind"
     yield *READY, "ack 3 -> ok", "seal -> ok", "commit 4 -> !behind"
-    race = ("append 0 1 2 -> ok", "prompt_kv_ready -> phase=REPLAYING", "ack 2 -> phase=READY_TO_COMMIT")
+    race: Script = ("append 0 1 2 -> ok", "prompt_kv_ready -> phase=REPLAYING", "ack 2 -> phase=READY_TO_COMMIT")
     race = (*race, "append 2 3 -> phase=REPLAYING", "commit 2 -> !behind", "ack 3 -> phase=READY_TO_COMMIT")
     yield *race, "seal -> phase=READY_TO_COMMIT", "commit 3 -> owner=decode"
     drained = ("append 0 1 2 3 4 -> ok", "prompt_kv_ready -> ok", "ack 2 -> ok", "seal -> phase=DRAINING_FINAL_SUFFIX")

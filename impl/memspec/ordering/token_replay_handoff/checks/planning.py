@@ -33,8 +33,17 @@ class Admission(Protocol):
 
 BOTH = Settings()
 ASKED = Request(prompt_tokens=30, max_new_tokens=100)
-OTHER = {"enabled": False, "log_capacity": 31, "replay_mode": "decode", "model": "model-b", "tensor_parallel": 2, "kv_layout": "hnd",
-         "page_size": 1, "copy_on_write": False, "delay": False}  # fmt: skip
+OTHER: dict[str, Any] = {
+    "enabled": False,
+    "log_capacity": 31,
+    "replay_mode": "decode",
+    "model": "model-b",
+    "tensor_parallel": 2,
+    "kv_layout": "hnd",
+    "page_size": 1,
+    "copy_on_write": False,
+    "delay": False,
+}
 
 
 @CHECKS.clause(lambda: sorted(OTHER), Negotiation)

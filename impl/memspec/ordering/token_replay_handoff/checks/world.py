@@ -111,13 +111,15 @@ def handoff_world(subject: Sides, setting: Setting) -> World:
             return Moved(replace(state, fenced=True), (("prefill", ("fenced", epoch, state.tokens)),))
         if event[0] == "cut off":
             return Moved(replace(state, cut_off=True))
+        if state.wrong:
+            return Moved(state)
         _, who, position, token = event
         wrong = ""
         if position != state.tokens:
             wrong = f"{who} shows token {position} where token {state.tokens} is due"
         elif position >= setting.length or token != token_at(setting, position):
             wrong = f"{who} shows {token} as token {position}"
-        return Moved(replace(state, tokens=state.tokens + 1, wrong=state.wrong or wrong))
+        return Moved(replace(state, tokens=state.tokens + 1, wrong=wrong))
 
     def client_events(state: Client) -> Iterator[Event]:
         if state.cut_off and not state.fenced:

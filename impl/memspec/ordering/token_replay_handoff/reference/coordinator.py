@@ -6,7 +6,7 @@ counts are relative to the first output token. The wire and the two sides are in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -42,7 +42,12 @@ def step(state: Handoff, event: tuple[Any, ...]) -> Handoff | Rejected:
         return Rejected("stale-epoch")
     if state.phase in TERMINAL:
         return Rejected("terminal")
-    handlers = {"append": append, "prompt_kv_ready": prompt_kv_ready, "seal": seal, "ack": acknowledge}
+    handlers: dict[str, Callable[..., Handoff | Rejected]] = {
+        "append": append,
+        "prompt_kv_ready": prompt_kv_ready,
+        "seal": seal,
+        "ack": acknowledge,
+    }
     handlers |= {"commit": commit, "cancel": cancel, "fail": fail}
     return handlers[name](state, *rest)
 

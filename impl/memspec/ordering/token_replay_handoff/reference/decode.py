@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -35,14 +35,24 @@ def decode_step(state: Decode, event: tuple[Any, ...]) -> Moved | Rejected:
     """
     if not state.alive:
         return Rejected("dead")
-    own = {"replay": replay_token, "replay_fails": replay_fails, "emit": emit_token, "crash": crash}
+    own: dict[str, Callable[..., Moved | Rejected]] = {
+        "replay": replay_token,
+        "replay_fails": replay_fails,
+        "emit": emit_token,
+        "crash": crash,
+    }
     if event[0] in own:
         return own[event[0]](state, *event[1:])
     if event[1] != state.plan.epoch:
         return Rejected("stale-epoch")
     if state.phase in ("committed", "cancelled", "failed"):
         return answer_again(state, event[0])
-    told = {"prompt_kv_ready": kv_ready, "append": take_append, "seal": take_seal, "commit": take_commit}
+    told: dict[str, Callable[..., Moved | Rejected]] = {
+        "prompt_kv_ready": kv_ready,
+        "append": take_append,
+        "seal": take_seal,
+        "commit": take_commit,
+    }
     told["cancel"] = take_cancel
     return told[event[0]](state, *event[2:])
 

@@ -8,6 +8,7 @@ request goes on here from the same log. Effects go to ``decode`` (over the netwo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -42,13 +43,24 @@ def prefill_step(state: Prefill, event: tuple[Any, ...]) -> Moved | Rejected:
     Messages, with the epoch after the name: ``transfer_done``, ``transfer_failed``, ``ack count``, ``committed count``,
     ``cancelled``, ``failed``, ``fenced visible``.
     """
-    own = {"decode": decode_token, "emit": emit, "seal": seal_log, "commit": send_commit, "cancel": send_cancel}
+    own: dict[str, Callable[..., Moved | Rejected]] = {
+        "decode": decode_token,
+        "emit": emit,
+        "seal": seal_log,
+        "commit": send_commit,
+        "cancel": send_cancel,
+    }
     own["resend"] = resend
     if event[0] in own:
         return own[event[0]](state, *event[1:])
     if event[1] != state.plan.epoch:
         return Rejected("stale-epoch")
-    told = {"transfer_done": transfer_done, "transfer_failed": transfer_failed, "ack": take_ack, "fenced": take_fence}
+    told: dict[str, Callable[..., Moved | Rejected]] = {
+        "transfer_done": transfer_done,
+        "transfer_failed": transfer_failed,
+        "ack": take_ack,
+        "fenced": take_fence,
+    }
     told |= {"committed": take_committed, "cancelled": take_end, "failed": take_end}
     return told[event[0]](state, *event[2:])
 
