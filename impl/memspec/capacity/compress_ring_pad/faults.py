@@ -17,7 +17,7 @@ def fault(name: str, breaks: str, origin: Origin, seen_in: str, note: str, **cha
 
 RELEASED = (
     fault("device-pad-capped-at-4", "drafts-retained planners-agree", "released", "SGLang 0.5.17, device planner",
-          "Keeps at most 4 tokens besides the open group, a number from the time when servers verified no more.",
+          "Caps the pad at 4 draft tokens, whatever the ring has room for.",
           device_pad=servers.capped_at_4),
     fault("host-planner-without-pad", "drafts-retained planners-agree committed-entries", "released", "SGLang 0.5.17, host planner",
           "Keeps the open group alone, as if nothing that is planned were ever rolled back.", host_pad=servers.no_pad),
@@ -73,6 +73,8 @@ REPORTED = (
 )  # fmt: skip
 
 GUARDS = (
+    fault("any-ratio", "unservable-refused start-refused", "guard removed", "",
+          "Makes a ring for every ratio, and one row for drafts that it cannot roll back.", ring_size=servers.any_ratio),
     fault("no-size-check", "batch-checked", "guard removed", "", "Lets token 65,535 of request 65,535 be the sentinel.",
           check_size=servers.no_check),
     fault("no-batch-check", "batch-checked", "guard removed", "", "Plans whatever it is given.",

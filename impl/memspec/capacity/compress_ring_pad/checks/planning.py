@@ -44,13 +44,14 @@ def real(plan: Plan) -> Plan:
 
 @once
 def planned(subject: Any, batch: Batch) -> dict[str, Plan]:
-    """What each planner of the subject plans for a batch, sentinels left out."""
+    """What each planner of the subject plans for a batch, sentinels left out. The device's last thread arrives first."""
     geometry, requests = batch
     found = {}
     if callable(getattr(subject, "host_plan", None)):
         found["host"] = real(subject.host_plan(geometry, requests, total(requests)))
     if callable(getattr(subject, "device_plan", None)):
-        found["device"] = real(subject.device_plan(geometry, requests, total(requests)))
+        arrival = range(total(requests))[::-1]
+        found["device"] = real(subject.device_plan(geometry, requests, total(requests), arrival))
     if not found:
         raise CannotRun("the subject has no host_plan() and no device_plan()")
     return found

@@ -30,6 +30,12 @@ def without_ratio_2(ratio: int, drafts: int = 0, online: bool = False, online_sp
     return sizes.ring_size(ratio, drafts, online, online_speculation)
 
 
+def any_ratio(ratio: int, drafts: int = 0, online: bool = False, online_speculation: bool = False) -> int:
+    if online and ratio == 128:
+        return 1
+    return sizes.window_of(ratio) * (2 if drafts else 1) if ratio != 2 else sizes.ring_size(ratio, drafts)
+
+
 def never_doubled(ratio: int, drafts: int = 0, online: bool = False, online_speculation: bool = False) -> int:
     return sizes.ring_size(ratio, 0, online, online_speculation)
 
