@@ -235,6 +235,13 @@ def test_copies_reach_the_machine_twice_and_a_refused_one_is_consumed() -> None:
     assert refused
 
 
+def test_sure_messages_are_neither_lost_nor_copied_but_still_reordered() -> None:
+    found = explore(asking(Network(losses=None, duplicates=None, sure=frozenset({"question"}))))
+    assert "lost answer" in found.events
+    assert not {"lost question", "server gets copy of question"} & set(found.events)
+    assert "in order" in found.broken
+
+
 def test_unbounded_network_stays_finite() -> None:
     found = explore(asking(Network(losses=None, duplicates=None), questions=1))
     assert found.complete

@@ -54,7 +54,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Negotiated:
     """Whether a request is handed over. ``reason`` is "" with a plan, else why it takes the ordinary path."""
 
     plan: Plan | None

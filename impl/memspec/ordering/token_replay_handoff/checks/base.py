@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from memspec.conformance import Checks
 from memspec.explore import Moved, Rejected
-from memspec.ordering.token_replay_handoff.data import Plan, Request, Settings, Verdict
+from memspec.ordering.token_replay_handoff.data import Negotiated, Plan, Request, Settings
 
 CHECKS = Checks("token-replay-handoff")
 
@@ -46,4 +46,4 @@ class Sides(PrefillSide, DecodeSide, Protocol):
 class Negotiation(Protocol):
     """What becomes of a request before its first bridge token."""
 
-    def handoff_plan(self, prefill: Settings, decode: Settings, request: Request) -> Verdict: ...
+    def handoff_plan(self, prefill: Settings, decode: Settings, request: Request) -> Negotiated: ...

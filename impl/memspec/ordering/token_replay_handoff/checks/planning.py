@@ -161,6 +161,6 @@ def meaningless_is_refused(subject: Admission, case: tuple[Any, ...]) -> None:
     refused(lambda: subject.estimate_catch_up(copying, per_token, rate, startup), named)
     refused(lambda: subject.batched_replay_plan([21]), "1 tokens", "at least 2")
     refused(lambda: subject.page_tail(0, 16), "prompt_tokens is 0")
-    refused(lambda: subject.page_tail(30, 0), "page_size is 0")
+    refused(lambda: subject.page_tail(30, -16), "page_size is -16")
     refused(lambda: subject.bridge_budget(8, 3, 0), "configured_min is 0")
     refused(lambda: subject.bridge_budget(8, 3, 4), "configured_max is 3", "at least 4")

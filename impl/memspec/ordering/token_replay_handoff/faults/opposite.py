@@ -8,7 +8,7 @@ from typing import Any
 
 from memspec.conformance import Fault
 from memspec.explore import Moved, Rejected
-from memspec.ordering.token_replay_handoff.data import Request, Settings, Verdict
+from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Settings
 from memspec.ordering.token_replay_handoff.faults.making import ADMISSION, COORDINATOR, PLANNING, SIDES, fault, twin
 from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, prefill
 
@@ -68,8 +68,8 @@ def lost_without_snapshot(state: decode.Decode) -> Moved | Rejected:
     return Moved(replace(state, phase="failed")) if state.phase == "replaying" else Rejected("not-replaying")
 
 
-def nothing_agreed(ours: Settings, theirs: Settings, request: Request) -> Verdict:
-    return Verdict(None, "disabled")
+def nothing_agreed(ours: Settings, theirs: Settings, request: Request) -> Negotiated:
+    return Negotiated(None, "disabled")
 
 
 def whole_page(prompt_tokens: int, page_size: int) -> admission.PageTail:

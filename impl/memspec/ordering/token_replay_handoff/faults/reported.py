@@ -8,7 +8,7 @@ from typing import Any
 
 from memspec.conformance import Fault
 from memspec.explore import Moved, Rejected
-from memspec.ordering.token_replay_handoff.data import Request, Settings, Verdict
+from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Settings
 from memspec.ordering.token_replay_handoff.faults.making import ADMISSION, COORDINATOR, PLANNING, SIDES, fault, twin
 from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, plan, prefill
 
@@ -101,7 +101,7 @@ def from_the_seal(state: decode.Decode, count: int, owned: int) -> Moved | Rejec
 def blind_to(*names: str) -> Any:
     """A plan that does not compare these settings."""
 
-    def handoff_plan(ours: Settings, theirs: Settings, request: Request) -> Verdict:
+    def handoff_plan(ours: Settings, theirs: Settings, request: Request) -> Negotiated:
         same = {field.name: getattr(ours, field.name) for field in fields(Settings) if field.name in names}
         return plan.handoff_plan(ours, replace(theirs, **same), request)
 
@@ -124,7 +124,7 @@ def no_snapshot(state: prefill.Prefill) -> tuple[tuple[str, Any], ...]:
     return (*(e for e in prefill.page_effects(state) if e[1][0] != "snapshot"),)
 
 
-def recurrent_eligible(ours: Settings, theirs: Settings, request: Request) -> Verdict:
+def recurrent_eligible(ours: Settings, theirs: Settings, request: Request) -> Negotiated:
     return plan.handoff_plan(ours, theirs, replace(request, snapshot=True))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memspec.conformance import Fault
 from memspec.explore import Moved, Rejected
-from memspec.ordering.token_replay_handoff.data import Request, Settings, Verdict
+from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Settings
 from memspec.ordering.token_replay_handoff.faults.making import (
     ADMISSION,
     COORDINATOR,
@@ -19,7 +19,7 @@ from memspec.ordering.token_replay_handoff.faults.making import (
     fault,
     twin,
 )
-from memspec.ordering.token_replay_handoff.reference import coordinator, decode, plan, prefill
+from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, plan, prefill
 
 
 def overwrites(log: tuple[int, ...], first: int, ids: Sequence[int]) -> tuple[int, ...] | Rejected:
@@ -117,10 +117,10 @@ def without_epoch(state: prefill.Prefill, name: str, *rest: object) -> tuple[str
 
 
 def one_token_bridged(most_new: int, top: int, least: int) -> tuple[int, int]:
-    return min(least, most_new, top), min(most_new, top)
+    return admission.bridge_budget(most_new + 1, top, least)
 
 
-def any_request(ours: Settings, theirs: Settings, request: Request) -> Verdict:
+def any_request(ours: Settings, theirs: Settings, request: Request) -> Negotiated:
     return plan.handoff_plan(ours, theirs, replace(request, streaming=True, greedy=True))
 
 

@@ -116,8 +116,9 @@ def emit(state: Prefill) -> Moved | Rejected:
         return Rejected("sealed")
     if state.emitted >= len(state.log):
         return Rejected("nothing")
-    shown = ("client", ("token", "prefill", state.emitted, state.log[state.emitted]))
-    return settled(replace(state, emitted=state.emitted + 1), (shown,))
+    due = state.log[state.emitted : state.emitted + 1]
+    shown = tuple(("client", ("token", "prefill", state.emitted, token)) for token in due)
+    return settled(replace(state, emitted=state.emitted + 1), shown)
 
 
 def seal_log(state: Prefill) -> Moved | Rejected:
@@ -158,7 +159,7 @@ def resend(state: Prefill) -> Moved | Rejected:
     """Send the first log token again that is not acknowledged."""
     if state.handoff not in ("bridging", "sealed") or state.replayed >= len(state.log):
         return Rejected("nothing")
-    return Moved(state, (to_decode(state, "append", state.replayed, (state.log[state.replayed],)),))
+    return Moved(state, (to_decode(state, "append", state.replayed, state.log[state.replayed : state.replayed + 1]),))
 
 
 def transfer_done(state: Prefill) -> Moved:
