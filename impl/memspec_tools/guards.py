@@ -97,8 +97,8 @@ def _guards_of(module: ModuleType) -> Iterator[Guard]:
             body[index : index + 1] = guard.orelse or [ast.copy_location(ast.Pass(), guard)]
             code = _code_of(compile(tree, str(path), "exec"), function)
             body[index : index + max(1, len(guard.orelse))] = [guard]
-            line = lines[guard.lineno - 1]
-            masked = line.partition(MASKED)[2].strip()
+            head = lines[guard.lineno - 1 : guard.body[0].lineno - 1]  # a formatter may move the comment down
+            masked = "".join(line.partition(MASKED)[2].strip() for line in head)
             yield Guard(path, guard.lineno, function.name, ast.unparse(guard.test), masked, code)
 
 
