@@ -201,6 +201,25 @@ def test_finish_without_anybody_changes_nothing() -> None:
         rule.replay(Worker(4), 2, 2, [{"do": "finish", "name": "x"}])
 
 
+@pytest.mark.parametrize(("radix_cache", "cached"), [(True, [2, 1]), (False, [0, 0])])
+def test_pages_stay_cached_only_where_there_is_a_radix_cache(radix_cache: bool, cached: list[int]) -> None:
+    worker = Worker(4, 4, reserve=0, radix_cache=radix_cache)
+    seen = rule.replay(worker, 9, 9, [{"do": "admit", "name": "r", "prompt": 8}, {"do": "finish", "cache": True}])
+    assert seen[-1]["cached"] == cached
+
+
+def test_decode_evicts_full_pages_before_it_retracts() -> None:
+    worker = Worker(4, 4, reserve=0, radix_cache=True, decode_radix=True)
+    events = [
+        {"do": "admit", "name": "old", "prompt": 8},
+        {"do": "finish", "cache": True},
+        {"do": "admit", "name": "r", "prompt": 4},
+        {"do": "decode"},
+    ]
+    last = rule.replay(worker, 3, 9, events)[-1]
+    assert (last["running"], last["cached"][0], last["free"][0]) == (["r"], 1, 0)
+
+
 def test_pools_report_free_used_and_cached_tokens() -> None:
     pools, lack = take(empty_pools(6, 5, 16), "a", rule.Charge(3, 2))
     assert (lack, report(pools)) == ("", PoolState(48, 48, 32, 0, 0))

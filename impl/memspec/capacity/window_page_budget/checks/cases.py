@@ -89,31 +89,40 @@ def pools_and_loads(number: int = 40) -> tuple[tuple[Worker, PoolState, Load], .
 
 
 @cache
-def traces(number: int = 3, length: int = 32) -> tuple[Trace, ...]:
+def traces(number: int = 2, length: int = 32) -> tuple[Trace, ...]:
     """Queues that fill one pool while the other has room, then random lives of small workers."""
     random = Random(4)
     return (*full_queues(), *(a_trace(random, length) for _ in range(number)))
 
 
 def full_queues() -> Iterator[Trace]:
-    """More retracted requests than either pool has pages for; a new one comes meanwhile; then they decode and leave."""
+    """More retracted requests than either pool has pages for; a new one comes when the first waits; then they decode and leave."""
     for worker, full, window, number, tokens in (
         (Worker(128, 2047, 0), 18, 40, 4, 574),
         (Worker(128, 2047, 0), 10, 40, 8, 129),
-        (Worker(64, 128, 0), 40, 10, 6, 193),
-        (Worker(16, 64, 0, tail_allocation=False), 40, 10, 8, 17),
-        (Worker(16, 64, 1, radix_cache=True, window_pool=False), 10, 0, 8, 17),
+        (Worker(64, 128, 40, radix_cache=True, decode_radix=True), 20, 16, 6, 192),
+        (Worker(16, 64, 40, tail_allocation=False), 40, 10, 6, 17),
+        (Worker(16, 64, 1, radix_cache=True, window_pool=False), 10, 0, 6, 17),
     ):
-        arrivals = tuple({"do": "retract", "name": f"r{i}", "prompt": tokens} for i in range(number))
+        arrivals = tuple({"do": "retract", "name": f"r{i}", **of_length(tokens, i)} for i in range(number))
+        small = {"do": "retract", "name": "small", "prompt": 1}
+        huge = {"do": "retract", "name": "huge", "prompt": full * worker.page_size + 1}
         new, late = ({"do": "admit", "name": name, "prompt": 1} for name in ("new", "late"))
+        back, one = {"do": "retract", "name": "r0"}, {"do": "resume", "slots": 1}
         some = {"do": "resume", "only": (f"r{number - 2}", f"r{number - 1}")}
-        leave = ({"do": "finish"}, {"do": "finish"}, {"do": "decode"})
-        yield (
-            worker,
-            full,
-            window,
-            (*arrivals, {"do": "resume"}, new, *leave, some, *leave, {"do": "resume"}, *leave, late),
-        )
+        leave = ({"do": "finish", "cache": True}, {"do": "decode"}, {"do": "finish"})
+        begin = (huge, arrivals[0], new, *arrivals[1:], small, {"do": "resume"}, back, one)
+        yield worker, full, window, (*begin, *leave, some, *leave, {"do": "resume"}, *leave, late)
+
+
+def of_length(tokens: int, kind: int) -> dict[str, Any]:
+    """Three ways to store ``tokens``: with the first output sampled, with the second, and in a rebootstrap."""
+    ways: tuple[dict[str, Any], ...] = (
+        {"prompt": tokens, "outputs": 1},
+        {"prompt": tokens - 1, "outputs": 2},
+        {"prompt": tokens - 2, "outputs": 2, "rebootstrap": True},
+    )
+    return ways[kind % len(ways)]
 
 
 def a_trace(random: Random, length: int) -> Trace:

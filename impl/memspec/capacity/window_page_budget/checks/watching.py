@@ -8,7 +8,7 @@ from typing import Any
 
 from memspec.capacity.window_page_budget.checks.cases import Trace
 from memspec.capacity.window_page_budget.checks.model import due_budget, due_demand, due_plan, pages_of, stored
-from memspec.capacity.window_page_budget.data import Load, PoolState, Request, Worker
+from memspec.capacity.window_page_budget.data import Demand, Load, PoolState, Request, Worker
 from memspec.conformance import Violation
 
 Outcome = Mapping[str, Any]
@@ -30,6 +30,11 @@ class Books:
         """Pages that the running requests are due."""
         charges = [pages_of(self.worker, stored(request)) for request in self.running.values()]
         return [sum(charge[pool] for charge in charges) for pool in (0, 1)]
+
+    def possible(self, need: Demand) -> bool:
+        """Whether empty pools would do."""
+        full, window = (number * self.worker.page_size for number in self.pages)
+        return need.full <= full and (not self.worker.window_pool or need.window <= window)
 
     def state(self) -> PoolState:
         """The same, as pools would tell admission."""
@@ -63,7 +68,7 @@ class Books:
 
 @dataclass(frozen=True)
 class Seen:
-    """One event: its outcome, and what was due: the names that come back, why the pass stops, whether a new request gets in."""
+    """One event: its outcome, and what was due: who comes back, why the pass stops, whether a new request gets in, who waits then."""
 
     event: Mapping[str, Any]
     outcome: Outcome
@@ -71,6 +76,7 @@ class Seen:
     resumed: tuple[str, ...] = ()
     stopped: str = ""
     admitted: bool = False
+    queued: tuple[str, ...] | None = None
     total: tuple[int, int] = (0, 0)
 
     def row(self) -> dict[str, object]:
@@ -129,15 +135,20 @@ def due(books: Books, event: Mapping[str, Any], outcome: Outcome, rereading: boo
         budget = due_budget(worker, books.state(), Load(running=len(books.running)))
         plan = due_plan(worker, queue, budget, slots, event.get("only"))
         return Seen(event, outcome, len(queue), plan.resumed, plan.stopped)
+    if event["do"] == "retract":
+        running = books.running.get(event["name"])
+        request = running or Request(
+            event["name"], event.get("prompt", 0), event.get("outputs", 0), event.get("rebootstrap", False)
+        )
+        queued = (*books.queued, *([event["name"]] if books.possible(due_demand(worker, request)) else []))
+        return Seen(event, outcome, len(queue), queued=queued)
     if event["do"] == "admit":
         request = Request(event["name"], event["prompt"])
         state = evicted_first(books.state()) if rereading else books.state()
         budget = due_budget(worker, state, Load(running=len(books.running)))
         need = due_demand(worker, request)
-        fits = need.full <= min(budget.full, books.pages[0] * worker.page_size) and (
-            not worker.window_pool or need.window <= min(budget.window, books.pages[1] * worker.page_size)
-        )
-        return Seen(event, outcome, len(queue), admitted=fits and not queue)
+        fits = need.full <= budget.full and (not worker.window_pool or need.window <= budget.window)
+        return Seen(event, outcome, len(queue), admitted=fits and books.possible(need) and not queue)
     return Seen(event, outcome, len(queue))
 
 

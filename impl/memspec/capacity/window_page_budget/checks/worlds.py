@@ -119,46 +119,57 @@ def senseless_pages_refused(allocator: Allocator, case: tuple[tuple[dict[str, An
     refused(lambda: list(allocator.allocations(9, 9, case[0])), *case[1])
 
 
+Life = tuple[int, Worker, int, int]  # position in traces(), worker, pages of the full pool and of the window pool
+
+
+def lives() -> Iterator[Life]:
+    return ((position, *trace[:3]) for position, trace in enumerate(traces()))
+
+
 @once
-def watched(scheduler: Any, number: int) -> list[Seen]:
-    return watch(scheduler.replay, traces()[number])
+def watched(scheduler: Any, position: int) -> list[Seen]:
+    return watch(scheduler.replay, traces()[position])
+
+
+def last(rows: list[Seen], position: int) -> list[dict[str, object]]:
+    """The events that led to a position, for the event table."""
+    return [row.row() for row in rows[max(0, position - 7) : position + 1]]
 
 
 def kept(rows: list[Seen], trace: Trace) -> None:
     """Every page is free, cached, or due to a running request."""
     for position, row in enumerate(rows):
         if row.total != trace[1:3] or min(row.outcome["free"]) < 0:
-            raise Violation(row.total, trace[1:3], [r.row() for r in rows[max(0, position - 7) : position + 1]])
+            raise Violation(row.total, trace[1:3], last(rows, position))
 
 
-@CHECKS.clause(lambda: range(len(traces())), facet=Scheduler)
-def admitted_allocates(scheduler: Scheduler, number: int) -> None:
-    kept(watched(scheduler, number), traces()[number])
+@CHECKS.clause(lives, facet=Scheduler)
+def admitted_allocates(scheduler: Scheduler, life: Life) -> None:
+    kept(watched(scheduler, life[0]), traces()[life[0]])
 
 
-@CHECKS.clause(lambda: range(len(traces())), facet=Scheduler)
-def retracted_first(scheduler: Scheduler, number: int) -> None:
-    rows = watched(scheduler, number)
-    for row in (row for row in rows if row.event["do"] == "admit"):
-        if bool(row.outcome.get("admitted")) != row.admitted:
-            raise Violation(
-                row.outcome, f"admitted: {row.admitted}; {row.waiting} are retracted", [r.row() for r in rows[-8:]]
-            )
+@CHECKS.clause(lives, facet=Scheduler)
+def retracted_first(scheduler: Scheduler, life: Life) -> None:
+    rows = watched(scheduler, life[0])
+    for position, row in enumerate(rows):
+        if row.event["do"] == "admit" and bool(row.outcome.get("admitted")) != row.admitted:
+            due = f"admitted: {row.admitted}; {row.waiting} are retracted"
+            raise Violation(row.outcome, due, last(rows, position))
 
 
-@CHECKS.clause(lambda: range(len(traces())), facet=Scheduler)
-def resumes_what_fits(scheduler: Scheduler, number: int) -> None:
-    follows(watched(scheduler, number))
+@CHECKS.clause(lives, facet=Scheduler)
+def resumes_what_fits(scheduler: Scheduler, life: Life) -> None:
+    follows(watched(scheduler, life[0]))
 
 
 def follows(rows: list[Seen]) -> None:
-    """Each pass resumes who is due, and stops for the reason that is due."""
+    """Each pass resumes who is due and stops for the reason that is due; who can never fit does not wait for one."""
     for position, row in enumerate(rows):
         seen = (tuple(row.outcome.get("resumed", ())), row.outcome.get("stopped", ""))
         if row.event["do"] == "resume" and seen != (row.resumed, row.stopped):
-            raise Violation(
-                seen, (row.resumed, row.stopped), [r.row() for r in rows[max(0, position - 7) : position + 1]]
-            )
+            raise Violation(seen, (row.resumed, row.stopped), last(rows, position))
+        if row.queued is not None and tuple(row.outcome["queued"]) != row.queued:
+            raise Violation(row.outcome["queued"], list(row.queued), last(rows, position))
 
 
 def crowded_cache() -> Iterator[tuple[Worker, int, int, tuple[dict[str, Any], ...]]]:
@@ -170,7 +181,7 @@ def crowded_cache() -> Iterator[tuple[Worker, int, int, tuple[dict[str, Any], ..
         yield worker, 4, 3, (*life, *back)
 
 
-@CHECKS.clause(lambda: (*crowded_cache(), *traces()[-2:]), facet=Rereader)
+@CHECKS.clause(lambda: (*crowded_cache(), traces()[2], traces()[-1]), facet=Rereader)
 def evict_before_allocate(rereader: Rereader, trace: Trace) -> None:
     rows = watch(rereader.replay_rereading, trace, rereading=True)
     kept(rows, trace)
