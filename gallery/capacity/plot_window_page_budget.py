@@ -90,9 +90,9 @@ exhibit.metric("the same for gpt-oss-120b", mean * BYTES_PER_TOKEN / 2**20, "MiB
 # over the pages that there are. Above a page it stays below two and comes closest one token above a page. Requests
 # shorter than a page are left out: there the ratio has no such bound.
 
-POOL_TOKENS = 1 << 16
+POOL_TOKENS = 1 << 15
 page_sizes = (16, 32, 64, 128, 256, 512)
-multiples = [1 + step / 24 for step in range(97)]
+multiples = [1 + step / 16 for step in range(65)]
 
 
 def overcommit(page_size: int, tokens: int) -> float:
