@@ -146,6 +146,9 @@ def layouts() -> Iterator[Slab]:
     yield Slab("block, head, token, content", 640, (View("kv", 0, (5, 2, 4, 16), (128, 16, 32, 1), 1),), (2, 4), 12)
 
 
+MANY = (65_999, 65_536, 65_535, 32_768, 32_767, 257, 256, 255, *range(2, 60))  # of 66,000: ids past 8, 15 and 16 bits
+
+
 def slabs() -> list[Slab]:
     """Allocations that the clearing clauses run on; each list of blocks holds the last one, most a block with
     neighbours on both sides.
@@ -164,6 +167,10 @@ def slabs() -> list[Slab]:
         Slab("narrow view first", 64, (NARROW, WIDE), (1, 3)),
         Slab("holes in the page", 240, (View("holed", 0, (5, 3, 4), (48, 12, 1), 1),), (2, 4)),
         Slab("one block", 32, (View("only", 8, (1, 16), (24, 1), 1),), (0,)),
+        Slab("k and v apart, two kernel blocks", 640, (View("kv", 0, (2, 10, 4, 8), (320, 32, 8, 1), 1, 1, 32, 16),), (1, 4)),
+        Slab("two dimensions outside", 244, (View("kv of heads", 4, (2, 3, 5, 8), (120, 40, 8, 1), 1, 2),), (1, 4)),
+        Slab("elements of two bytes", 240, (View("bfloat16", 4, (5, 3, 4), (24, 4, 1), 2),), (2, 4), 4),
+        Slab("many blocks", 528_000, (View("rows", 4, (66_000, 4), (8, 1), 1),), MANY),
     ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memspec.conformance import expect, once, refused
+from memspec.conformance import expect, lacks, once, refused
 from memspec.layout.packed_block_zeroing.checks import cases
 from memspec.layout.packed_block_zeroing.checks.cases import SMALL_ROW, Slab, slabs
 from memspec.layout.packed_block_zeroing.checks.facets import CHECKS, Intervals, Zeroer
@@ -65,11 +65,19 @@ def inside_the_allocation(zeroer: Zeroer, slab: Slab) -> None:
     expect(cases.beyond((*zero, *other), [(0, slab.size)]), ())
 
 
-@CHECKS.clause(lambda: [(block, blocks) for block in (-1, 5, 6) for blocks in ((block,), (2, block))], facet=Zeroer)
-def id_in_range(zeroer: Zeroer, case: tuple[int, tuple[int, ...]]) -> None:
+QUARTERS = (View("quarters", 0, (16, 8), (8, 1), 1, 0, 64, 16),)  # 4 blocks of 4 kernel blocks
+APART = (View("k and v apart", 0, (2, 5, 8), (40, 8, 1), 1, 1),)  # 5 blocks in the second dimension
+OUTSIDE = [(SMALL_ROW, 5, -1), (SMALL_ROW, 5, 5), (SMALL_ROW, 5, 6), (QUARTERS, 4, 5), (QUARTERS, 4, 15), (APART, 5, 6)]
+
+
+@CHECKS.clause(lambda: [(*case, blocks) for case in OUTSIDE for blocks in ((case[2],), (2, case[2]))], facet=Zeroer)
+def id_in_range(zeroer: Zeroer, case: tuple[tuple[View, ...], int, int, tuple[int, ...]]) -> None:
+    views, count, block, blocks = case
     arena = bytearray([SENTINEL]) * 1024
-    refused(lambda: zeroer.clear(arena, 384, SMALL_ROW, case[1]), case[0], 5)
+    refused(lambda: zeroer.clear(arena, 384, views, blocks), block, count)
     expect(tuple(unlike(arena)), ())
+    zeroer.clear(arena, 384, views, (count - 1,))
+    expect(bool(tuple(unlike(arena))), True)
 
 
 @CHECKS.clause(lambda: [(1, 1, 3), (3, 1, 3, 1), (2, 2)], facet=Zeroer)
@@ -88,15 +96,25 @@ F2 = View("slots", 0, (4_000_000, 144), (144, 1), 4)  # stride 576 bytes
 
 
 @CHECKS.clause(lambda: [(F1, 2065), (F1, 2066), (F2, 3_728_270), (F2, 3_728_271), (View("far", 0, (8, 256), (2**28, 1), 4), 3),
-                        (View("farther", 2**33, (8, 256), (2**28, 1), 4), 7)], facet=Intervals)  # fmt: skip
+                        (View("farther", 2**33, (8, 256), (2**28, 1), 4), 7),
+                        (View("values far behind keys", 0, (2, 8, 256), (2**31, 256, 1), 4, 1), 3),
+                        (View("far kernel blocks", 0, (8, 256), (2**30, 1), 4, 0, 32, 16), 3)], facet=Intervals)  # fmt: skip
 def wide_offsets(subject: Intervals, case: tuple[View, int]) -> None:
     view, block = case
-    expect(tuple(tuple(i) for i in subject.cleared_intervals((view,), (block,))), cases.due((view,), (block,)))
+    expect(declared(subject, (view,), (block,)), cases.due((view,), (block,)))
+
+
+def declared(subject: Intervals, views: tuple[View, ...], blocks: tuple[int, ...]) -> tuple[Interval, ...]:
+    """The bytes that the subject says a call clears, however it cuts them into intervals."""
+    return cases.merged((start, end) for start, end in subject.cleared_intervals(views, blocks))
 
 
 @CHECKS.clause(slabs, facet=Intervals)
 def declared_intervals(subject: Intervals, slab: Slab) -> None:
-    expect(
-        tuple(tuple(i) for i in subject.cleared_intervals(slab.views, slab.blocks)),
-        cases.allowed(slab.views, slab.blocks),
-    )
+    """All that is due, nothing outside the spans, and, of a subject that clears, exactly what it clears."""
+    said = declared(subject, slab.views, slab.blocks)
+    expect(cases.beyond(cases.due(slab.views, slab.blocks), said), ())
+    expect(cases.beyond(said, cases.allowed(slab.views, slab.blocks)), ())
+    if not lacks(subject, Zeroer):
+        zero, other = effect(subject, slab)  # type: ignore[arg-type]
+        expect(said, cases.merged((*zero, *other)))

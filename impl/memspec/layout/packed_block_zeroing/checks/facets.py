@@ -26,7 +26,7 @@ class Planner(Protocol):
 
 
 class Intervals(Protocol):
-    """The bytes that a call clears, as disjoint ascending intervals that do not touch."""
+    """The bytes that a call clears, as intervals ``[start, end)`` in any order and cut in any way."""
 
     def cleared_intervals(self, views: Sequence[View], block_ids: Sequence[int]) -> Sequence[Interval]: ...
 

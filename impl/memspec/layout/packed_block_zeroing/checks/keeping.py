@@ -39,8 +39,8 @@ def step(runner: str = "second") -> Event:
 
 
 def play(keeper: DutyKeeper, script: Script) -> None:
-    """Raise Violation where a block is read before it is clear, or cleared when it holds something; the trace is
-    the run so far.
+    """Raise Violation where a block is read before it is clear, or cleared when it holds something, where a step does
+    not compute, or makes other copies than were asked for; the trace is the run so far.
 
     A block that is handed out holds stale bytes. A load owns its blocks from the moment it begins.
     """
@@ -48,6 +48,7 @@ def play(keeper: DutyKeeper, script: Script) -> None:
     in_use: set[int] = set()
     loads: dict[str, set[int]] = {}
     rows: list[Mapping[str, object]] = []
+    asked: list[tuple[int, int]] = []
 
     def act(action: Sequence[Any]) -> None:
         if action[0] == "zero":
@@ -58,8 +59,13 @@ def play(keeper: DutyKeeper, script: Script) -> None:
                     )
                 holds[block] = "zeros"
         elif action[0] == "copy":
+            if (action[1], action[2]) not in asked:
+                raise Violation(f"block {action[1]} is copied to {action[2]}", "only copies that were asked for", rows)
+            asked.remove((action[1], action[2]))
             holds[action[2]] = "a copy"
         elif action[0] == "forward":
+            if asked:
+                raise Violation(f"computed before the copies {asked}", "copies come before the computation", rows)
             for block in sorted(in_use):
                 if holds[block] == "stale":
                     raise Violation(
@@ -81,6 +87,12 @@ def play(keeper: DutyKeeper, script: Script) -> None:
                 holds.update(dict.fromkeys(event["blocks"], "a load"))
                 in_use |= set(event["blocks"])
                 loads[event["load"]] = set(event["blocks"])
+            case "copy":
+                asked.append((event["source"], event["target"]))
+            case "step":
+                computed = [tuple(action) for action in outcome.get("actions", ()) if action[0] == "forward"]
+                if computed != [("forward", event["runner"])]:
+                    raise Violation(f"the step computes {computed}", f"runner {event['runner']} computes once", rows)
             case "load-ended":
                 holds.update(dict.fromkeys(loads.pop(event["load"], set()) & set(event["unwritten"]), "stale"))
         for action in outcome.get("actions", ()):
@@ -88,7 +100,7 @@ def play(keeper: DutyKeeper, script: Script) -> None:
 
 
 @CHECKS.clause(lambda: [(allocate(1, 2), step()), (allocate(3), free(3), allocate(3, 4), step(), allocate(5), step()),
-                        (allocate(1), step(), free(1), allocate(1), step())], facet=DutyKeeper)  # fmt: skip
+                        (allocate(1), step(), free(1), allocate(1), step()), (allocate(*range(40)), step())], facet=DutyKeeper)  # fmt: skip
 def clear_before_read(keeper: DutyKeeper, script: Script) -> None:
     play(keeper, script)
 
@@ -100,7 +112,8 @@ def drained_every_step(keeper: DutyKeeper, script: Script) -> None:
     play(keeper, script)
 
 
-@CHECKS.clause(lambda: [(allocate(1), step(), allocate(2), copy(1, 2), step(), step())], facet=DutyKeeper)
+@CHECKS.clause(lambda: [(allocate(1), step(), allocate(2, *others), copy(1, 2), step(), step()) for others in ((), (3,))],
+               facet=DutyKeeper)  # fmt: skip
 def before_the_copies(keeper: DutyKeeper, script: Script) -> None:
     play(keeper, script)
 
@@ -126,7 +139,11 @@ def record_withdrawn(keeper: DutyKeeper, script: Script) -> None:
 
 
 @CHECKS.clause(
-    lambda: [(load("a", 5, 6), step(), ended("a", 6), step(), step()), (load("a", 5), ended("a", 5), step())],
+    lambda: [
+        (load("a", 5, 6), step(), ended("a", 6), step(), step()),
+        (load("a", 5), ended("a", 5), step()),
+        (load("a", 5), load("b", 6), step(), ended("a", 5), step(), ended("b", 6), step()),
+    ],
     facet=DutyKeeper,
 )
 def failed_load_restores(keeper: DutyKeeper, script: Script) -> None:

@@ -19,18 +19,23 @@ LARGEST_BLOCKS = 6_870
 Step = tuple[tuple[int, ...], int, int]  # spans in bytes, blocks, multiprocessors
 
 
+def fits(grid: tuple[int, ...]) -> bool:
+    """Whether the device launches ``grid``."""
+    return all(1 <= size <= limit for size, limit in zip(grid, (X, YZ, YZ), strict=True))
+
+
 @CHECKS.clause(
     lambda: [*((LARGEST_SPANS, LARGEST_BLOCKS, m) for m in (1, 132, 148)), ((4,), 70_000, 132)], facet=Launcher
 )
 def launch_fits(launcher: Launcher, case: Step) -> None:
     grid = tuple(launcher.launch_grid(*case))
-    if not all(1 <= size <= limit for size, limit in zip(grid, (X, YZ, YZ), strict=True)):
+    if not fits(grid):
         raise Violation(grid, f"1 to {X} programs along x, 1 to {YZ} along y and z")
 
 
 def steps() -> list[Step]:
     return [(spans, blocks, m) for spans, blocks, m in product(
-        ((37_376, 1_168), (4,), (16_384, 16_448, 40_000), (8_448, 41_984)), (1, 3), (1, 3, 132))]  # fmt: skip
+        ((37_376, 1_168), (4,), (16_384, 16_448, 40_000), (8_448, 41_984)), (1, 3), (1, 3, 132))] + [((4,), 4_100, 3)]  # fmt: skip
 
 
 def programs(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
@@ -57,7 +62,7 @@ def work_once(launcher: Launcher, case: Step) -> None:
             )
 
 
-@CHECKS.clause(steps, facet=Launcher)
+@CHECKS.clause(lambda: [*steps(), ((4,), 0, 132)], facet=Launcher)
 def no_idle_programs(launcher: Launcher, case: Step) -> None:
     grid = launcher.launch_grid(*case)
     idle = sum(not launcher.program_work(*case, program) for program in programs(grid))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memspec.layout.packed_block_zeroing.checks.cases import Slab
-from memspec.layout.packed_block_zeroing.checks.clearing import effect
+from memspec.layout.packed_block_zeroing.checks.clearing import declared, effect
 from memspec.layout.packed_block_zeroing.checks.facets import (
     CHECKS,
     DutyKeeper,
@@ -19,6 +19,7 @@ from memspec.layout.packed_block_zeroing.checks.facets import (
     Stores,
     Zeroer,
 )
+from memspec.layout.packed_block_zeroing.checks.launching import fits, programs
 from memspec.layout.packed_block_zeroing.data import CacheGroup, View
 
 Input = Mapping[str, Any]
@@ -38,12 +39,12 @@ def groups(given: Input) -> tuple[CacheGroup, ...]:
 
 @CHECKS.operation(facet=Planner)
 def segments(planner: Planner, given: Input) -> Any:
-    return [list(part) for part in planner.segments(views(given))]
+    return sorted(list(part) for part in planner.segments(views(given)))
 
 
 @CHECKS.operation(facet=Intervals)
 def cleared_intervals(subject: Intervals, given: Input) -> Any:
-    return [list(interval) for interval in subject.cleared_intervals(views(given), tuple(given["blocks"]))]
+    return [list(interval) for interval in declared(subject, views(given), tuple(given["blocks"]))]
 
 
 @CHECKS.operation(facet=Zeroer)
@@ -63,8 +64,14 @@ def scope(subject: Scope, given: Input) -> Any:
 
 
 @CHECKS.operation(facet=Launcher)
-def launch_grid(launcher: Launcher, given: Input) -> Any:
-    return list(launcher.launch_grid(tuple(given["spans"]), given["blocks"], given["multiprocessors"]))
+def launched(launcher: Launcher, given: Input) -> Any:
+    """What the programs of a step clear together: bytes, and how many of the listed blocks; ``fits`` if the device
+    launches the grid.
+    """
+    step = tuple(given["spans"]), given["blocks"], given["multiprocessors"]
+    grid = tuple(launcher.launch_grid(*step))
+    work = [piece for program in programs(grid) for piece in launcher.program_work(*step, program)]
+    return {"fits": fits(grid), "bytes": sum(length for *_, length in work), "blocks": len({n for n, *_ in work})}
 
 
 @CHECKS.operation(facet=GridGuard)

@@ -79,7 +79,8 @@ def unequal_strides(planner: Planner, case: tuple[View, View, int, int]) -> None
 
 
 @CHECKS.clause(lambda: [(View("address", 2, (4, 8), (8, 1), 1), 2), (View("stride", 0, (4, 4), (6, 1), 1), 6),
-                        (View("span", 0, (4, 6), (8, 1), 1), 6), (View("outer", 0, (2, 4, 4), (18, 4, 1), 1, 1), 18)],
+                        (View("span", 0, (4, 6), (8, 1), 1), 6), (View("outer", 0, (2, 4, 4), (18, 4, 1), 1, 1), 18),
+                        (View("kernel block", 0, (8, 4), (6, 1), 1, 0, 32, 16), 6)],
                facet=Planner)  # fmt: skip
 def whole_words(planner: Planner, case: tuple[View, int]) -> None:
     refused(lambda: planner.segments(case[:1]), case[1], 4)
@@ -93,7 +94,7 @@ def whole_kernel_blocks(planner: Planner, case: tuple[View, int, int]) -> None:
 
 @CHECKS.clause(lambda: [(View("long", 0, (4, 24), (16, 1), 1), 24, 16), (View("rows", 0, (4, 3, 8), (16, 16, 1), 1), 40, 16),
                         (View("far heads", 0, (4, 2, 16), (16, 64, 1), 1), 80, 16), (View("expanded", 0, (4, 16), (0, 1), 1), 16, 0),
-                        (View("point", 0, (4,), (0,), 4), 4, 0)], facet=Planner)  # fmt: skip
+                        (View("point", 0, (4,), (0,), 4), 4, 0), (View("halves", 0, (8, 16), (8, 1), 1, 0, 32, 16), 16, 8)], facet=Planner)  # fmt: skip
 def span_within_stride(planner: Planner, case: tuple[View, int, int]) -> None:
     refused(lambda: planner.segments(case[:1]), *case[1:])
 

@@ -10,15 +10,16 @@ from memspec.layout.packed_block_zeroing.checks.facets import CHECKS, Scope
 from memspec.layout.packed_block_zeroing.data import CacheGroup
 
 
-@CHECKS.clause(lambda: [MIXED, (group("keys"), group("state", "mamba")), (group("a"), group("b", quantisation="fp8-per-head"))],
-               facet=Scope)  # fmt: skip
+@CHECKS.clause(lambda: [MIXED, (group("keys"), group("state", "mamba")), (group("a"), group("b", quantisation="fp8-per-head")),
+                        (group("first"), group("second"), group("third", "mla", dtype="float8_e4m3"))], facet=Scope)  # fmt: skip
 def zeroed_where_misread(scope: Scope, groups: Sequence[CacheGroup]) -> None:
     expect(scope.needs_zeroing(groups), True)
     expect(sorted(scope.zeroed_layers(groups)), sorted(n for g in groups if g.kind != "mamba" for n in g.layers))
 
 
 @CHECKS.clause(lambda: [(), (group("only"),), (group("full"), group("window", "sliding-window")),
-                        (group("device"), group("host", dtype="float8_e4m3", host_resident=True))], facet=Scope)  # fmt: skip
+                        (group("device"), group("host", dtype="float8_e4m3", host_resident=True)),
+                        (group("a"), group("host", dtype="float8_e4m3", host_resident=True), group("b"))], facet=Scope)  # fmt: skip
 def uniform_left_alone(scope: Scope, groups: Sequence[CacheGroup]) -> None:
     expect(
         (scope.needs_zeroing(groups), tuple(scope.zeroed_layers(groups)), tuple(scope.recorded_groups(groups))),
