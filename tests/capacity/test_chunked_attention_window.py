@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import gcd
 
@@ -17,6 +17,7 @@ from memspec.capacity.chunked_attention_window import (
     LayerGroup,
     SizeRefused,
     WindowRefused,
+    admission_blocks,
     chunks_to_load,
     covers_every_boundary,
     demanded_chunks,
@@ -27,11 +28,13 @@ from memspec.capacity.chunked_attention_window import (
     mean_need,
     needed_chunks,
     planned_chunks,
+    reference,
     reported_window,
     suffix_hit,
     window_in_chunks,
     worst_need,
 )
+from memspec.capacity.chunked_attention_window.checks import CHECKS
 from memspec.capacity.chunked_attention_window.checks.oracle import (
     World,
     chunked,
@@ -39,10 +42,13 @@ from memspec.capacity.chunked_attention_window.checks.oracle import (
     least_hit,
     scan,
     sliding,
+    tokens_read,
     unreadable,
 )
 from memspec.capacity.chunked_attention_window.checks.spaces import walk
 from memspec.capacity.chunked_attention_window.faults import FAULTS
+from memspec.capacity.chunked_attention_window.reference import lookup
+from memspec.conformance import judge, variant
 
 SIZES = st.integers(1, 60)
 
@@ -195,6 +201,34 @@ def test_2000_random_prompts_with_open_answers_agree_with_a_descending_search() 
     assert waiting > 100
 
 
+def asking_for_what_is_read(
+    prompt: int, local: int, groups: Sequence[LayerGroup], answers: Sequence[Sequence[str]], cap: int | None = None
+) -> int | None:
+    """A lookup without false misses: tries every boundary and looks at the tokens that are read there."""
+    lookup.check_request(prompt, local, cap)
+    lookup.check_groups(groups, answers)
+    for own in answers:
+        lookup.check_answers(own)
+    size = max(group.offload_chunk for group in groups)
+    for boundary in range(lookup.furthest_boundary(prompt, local, groups, cap), local + size - 1, -1):
+        met = {
+            own[token // group.offload_chunk]
+            for group, own in zip(groups, answers, strict=True)
+            for token in tokens_read(group, boundary)
+            if token >= local
+        }
+        if "M" not in met:
+            return boundary - local if met <= {"H"} else None
+    return 0
+
+
+def test_a_lookup_without_false_misses_conforms_as_well() -> None:
+    verdicts = judge(CHECKS, variant(reference, external_hit=asking_for_what_is_read))
+    assert {verdict.outcome for verdict in verdicts.values()} == {"pass"}
+    groups, stored = [full(1024), chunked(8192, 1024)], ["H" * 8, "M" + "H" * 7]
+    assert (asking_for_what_is_read(8193, 0, groups, stored), external_hit(8193, 0, groups, stored)) == (8192, 0)
+
+
 def test_a_bounded_prompt_off_the_grid_is_a_false_hit_with_the_released_demand() -> None:
     groups = (full(768), chunked(8192, 768))
     without_10, with_10 = ("H" * 40, "M" * 11 + "H" * 29), ("H" * 40, "M" * 10 + "H" * 30)
@@ -260,6 +294,15 @@ def test_refusals_are_value_errors_of_their_kind() -> None:
     for wrong, call in (
         (SizeRefused, lambda: window_in_chunks(0, 16)),
         (SizeRefused, lambda: find_run("H", 0)),
+        (SizeRefused, lambda: needed_chunks(8, 0, 4)),
+        (SizeRefused, lambda: needed_chunks(-8, 8, 4)),
+        (SizeRefused, lambda: worst_need(8, 0)),
+        (SizeRefused, lambda: covers_every_boundary(0, 4)),
+        (SizeRefused, lambda: mean_need(-8, 4)),
+        (SizeRefused, lambda: chunks_to_load(-1, 8, 8, 4)),
+        (SizeRefused, lambda: planned_chunks(-1, 8, 4)),
+        (SizeRefused, lambda: admission_blocks(8, -1, 16, 4)),
+        (SizeRefused, lambda: suffix_hit(8, 4, 8, 0, [True])),
         (KindRefused, lambda: reported_window(LayerGroup("cross-attention", 16))),
         (AnswerRefused, lambda: find_run("h", 1)),
     ):

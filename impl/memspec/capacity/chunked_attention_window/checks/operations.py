@@ -67,6 +67,16 @@ def external_hit(lookup: Lookup, given: Input) -> Any:
     return "ask again" if hit is None else hit
 
 
+@CHECKS.operation(facet=Lookup)
+def hit_is_allowed(lookup: Lookup, given: Input) -> Any:
+    """Whether the hit is one of ``allowed``: a lookup may ask for whole windows or for exactly what is read."""
+    groups = [LayerGroup(**group) for group in given["groups"]]
+    return (
+        lookup.external_hit(given["prompt"], given["local"], groups, given["answers"], given.get("cap"))
+        in given["allowed"]
+    )
+
+
 @CHECKS.operation(facet=Device)
 def device_hit(rule: Device, given: Input) -> Any:
     cached = [letter == "H" for letter in given["cached"]]

@@ -15,7 +15,7 @@ from memspec.capacity.chunked_attention_window.checks.facets import (
     Transfers,
     refused_by_name,
 )
-from memspec.capacity.chunked_attention_window.checks.oracle import chunked
+from memspec.capacity.chunked_attention_window.checks.oracle import chunked, full
 from memspec.conformance import Violation, expect
 
 Cached = tuple[bool, ...]
@@ -74,15 +74,23 @@ def device_rule_alone(rule: Device, case: tuple[dict[str, int], tuple[object, ..
     refused_by_name(lambda: rule.device_hit(16, 8, 4, (True,) * 4, **case[0]), *case[1])  # type: ignore[arg-type]
 
 
-@CHECKS.clause(lambda: [(16, 8, 4), (16_384, 8192, 1024), (8, 8, 8)], facet=BothRules)
-def two_rules(rules: BothRules, case: tuple[int, int, int]) -> None:
-    prompt, attention_chunk, size = case
-    empty = prompt // size
+# (m, C, size, answers of the store, what the device says without a resident block, what the store says)
+SIDE_BY_SIDE = (
+    (16, 8, 4, "MMMM", 16, 0),
+    (16_384, 8192, 1024, "M" * 16, 16_384, 0),
+    (15, 8, 4, "HHH", 8, 12),
+)
+
+
+@CHECKS.clause(lambda: SIDE_BY_SIDE, facet=BothRules)
+def two_rules(rules: BothRules, case: tuple[int, int, int, str, int, int]) -> None:
+    length, attention_chunk, size, answers, device_due, store_due = case
+    groups = (full(size), chunked(attention_chunk, size))
     seen = (
-        rules.device_hit(prompt, attention_chunk, size, (False,) * empty)[0],
-        rules.external_hit(prompt, 0, (chunked(attention_chunk, size),), ("M" * empty,)),
+        rules.device_hit(length, attention_chunk, size, (False,) * len(answers))[0],
+        rules.external_hit(length, 0, groups, (answers, answers)),
     )
-    expect(seen, (prompt, 0))
+    expect(seen, (device_due, store_due))
 
 
 def suffixes() -> Iterator[tuple[int, int, int, int, Cached]]:

@@ -13,8 +13,11 @@ from memspec.capacity.chunked_attention_window.reference.window import ceil_div,
 
 
 def skipped_tokens(tokens: int, attention_chunk: int) -> int:
-    """Tokens that no later token reads once ``tokens`` are computed: those of finished attention chunks."""
-    return tokens // attention_chunk * attention_chunk
+    """Tokens that no later token reads once ``tokens`` are computed: those of finished attention chunks.
+
+    Raises SizeRefused for an attention chunk below 1 or a count below 0.
+    """
+    return check_size("tokens", tokens, 0) // check_size("attention chunk", attention_chunk) * attention_chunk
 
 
 def check_device(attention_chunk: int, block: int, alignment: int, draft_drop: bool, context_ranks: int) -> None:
@@ -52,7 +55,7 @@ def device_hit(
     check_device(attention_chunk, block, block if alignment is None else alignment, draft_drop, context_ranks)
     placeholders = skipped_tokens(max_length, attention_chunk) // block
     blocks = placeholders
-    while blocks < max_length // block and cached[blocks]:
+    while blocks < min(max_length // block, len(cached)) and cached[blocks]:
         blocks += 1
     return DeviceHit(blocks * block, placeholders)
 
@@ -63,11 +66,15 @@ def suffix_hit(prompt: int, local: int, attention_chunk: int, block: int, cached
     ``cached[b]`` speaks of block ``b`` of the whole prompt. 0 where ``local`` is not on the block grid or not on the attention
     chunk grid: counted from there, the chunks would lie elsewhere. The last prompt token is left to compute.
     """
-    if local % block or local % attention_chunk:
+    if local % check_size("block", block) or local % check_size("attention chunk", attention_chunk):
         return 0
     return device_hit(max(0, prompt - 1 - local), attention_chunk, block, cached[local // block :]).tokens
 
 
 def admission_blocks(attention_chunk: int, in_flight: int, max_length: int, block: int) -> int:
-    """Blocks that one request may take: an attention chunk and what is in flight, at most its longest length."""
-    return ceil_div(min(attention_chunk + in_flight, max_length), block)
+    """Blocks that one request may take: an attention chunk and what is in flight, at most its longest length.
+
+    Raises SizeRefused for a size below 1 or a count below 0.
+    """
+    held = check_size("attention chunk", attention_chunk) + check_size("tokens in flight", in_flight, 0)
+    return ceil_div(min(held, check_size("longest length", max_length, 0)), check_size("block", block))

@@ -29,9 +29,16 @@ def check_size(name: str, value: int | None, least: int = 1) -> int:
     return value
 
 
+def check_sizes(attention_chunk: int, offload_chunk: int) -> None:
+    """Raise SizeRefused unless both grids have steps of at least 1 token."""
+    check_size("attention chunk", attention_chunk)
+    check_size("offload chunk", offload_chunk)
+
+
 def window_in_chunks(attention_chunk: int, offload_chunk: int) -> int:
     """``w``: offload chunks that a lookup asks for, ``ceil(C / T)``. Raises SizeRefused for a size below 1."""
-    return ceil_div(check_size("attention chunk", attention_chunk), check_size("offload chunk", offload_chunk))
+    check_sizes(attention_chunk, offload_chunk)
+    return ceil_div(attention_chunk, offload_chunk)
 
 
 def sliding_window_in_chunks(sliding_window: int, offload_chunk: int, extra_retained: int = 0) -> int:
@@ -58,8 +65,12 @@ def reported_window(group: LayerGroup) -> int | None:
 
 
 def needed_chunks(boundary: int, attention_chunk: int, offload_chunk: int) -> range:
-    """Offload chunks that token ``boundary`` reads: those that overlap ``[floor(N / C) * C, N)``; none at a chunk start."""
-    first_token = boundary // attention_chunk * attention_chunk
+    """Offload chunks that token ``boundary`` reads: those that overlap ``[floor(N / C) * C, N)``; none at a chunk start.
+
+    Raises SizeRefused for a size below 1 or a boundary below 0.
+    """
+    check_sizes(attention_chunk, offload_chunk)
+    first_token = check_size("boundary", boundary, 0) // attention_chunk * attention_chunk
     if first_token == boundary:
         return range(0)
     return range(first_token // offload_chunk, ceil_div(boundary, offload_chunk))
@@ -69,20 +80,29 @@ def worst_need(attention_chunk: int, offload_chunk: int) -> int:
     """The most offload chunks that any boundary reads, wherever it lies.
 
     An attention chunk begins up to ``T - gcd(C, T)`` tokens into an offload chunk, and its last token reads the ``C - 1``
-    tokens before it.
+    tokens before it. Raises SizeRefused for a size below 1.
     """
+    check_sizes(attention_chunk, offload_chunk)
     if attention_chunk == 1:
         return 0
     return ceil_div(offload_chunk - gcd(attention_chunk, offload_chunk) + attention_chunk - 1, offload_chunk)
 
 
 def covers_every_boundary(attention_chunk: int, offload_chunk: int) -> bool:
-    """Whether ``w`` chunks are enough at every boundary and not only at ``N = 0`` and ``N = -1`` modulo ``T``."""
+    """Whether ``w`` chunks are enough at every boundary and not only at ``N = 0`` and ``N = -1`` modulo ``T``.
+
+    Raises SizeRefused for a size below 1.
+    """
+    check_sizes(attention_chunk, offload_chunk)
     return attention_chunk % offload_chunk <= 1 + gcd(attention_chunk, offload_chunk)
 
 
 def mean_need(attention_chunk: int, offload_chunk: int) -> Fraction:
-    """Offload chunks that are read on average, over all boundaries that are multiples of ``T``."""
+    """Offload chunks that are read on average, over all boundaries that are multiples of ``T``.
+
+    Raises SizeRefused for a size below 1.
+    """
+    check_sizes(attention_chunk, offload_chunk)
     period = attention_chunk // gcd(attention_chunk, offload_chunk)
     needs = (len(needed_chunks(k * offload_chunk, attention_chunk, offload_chunk)) for k in range(period))
     return Fraction(sum(needs), period)
@@ -108,8 +128,11 @@ def demanded_chunks(boundary: int, group: LayerGroup) -> int | None:
 
 def chunks_to_load(local: int, boundary: int, attention_chunk: int, offload_chunk: int) -> range:
     """Offload chunks that are copied for a hit up to ``boundary`` when the device holds ``local`` tokens: what is read and
-    not there, no more.
+    not there, no more. Raises SizeRefused for a size below 1 or a count below 0.
     """
+    check_sizes(attention_chunk, offload_chunk)
+    check_size("boundary", boundary, 0)
+    check_size("local prefix", local, 0)
     first_token = max(local, boundary // attention_chunk * attention_chunk)
     if first_token >= boundary:
         return range(0)
@@ -117,6 +140,9 @@ def chunks_to_load(local: int, boundary: int, attention_chunk: int, offload_chun
 
 
 def planned_chunks(max_length: int, window: int | None, offload_chunk: int) -> int:
-    """Offload chunks to plan for one request: ``min(ceil(max_length / T), w)``, or all of them without a window."""
-    whole = ceil_div(max_length, offload_chunk)
+    """Offload chunks to plan for one request: ``min(ceil(max_length / T), w)``, or all of them without a window.
+
+    Raises SizeRefused for a size below 1 or a length below 0.
+    """
+    whole = ceil_div(check_size("longest length", max_length, 0), check_size("offload chunk", offload_chunk))
     return whole if window is None else min(whole, window)

@@ -165,7 +165,7 @@ def device_rule_for_the_store(
     found = lookup.external_hit(prompt, local, groups, answers, cap)
     limit = lookup.furthest_boundary(prompt, local, groups, cap)
     finished = [limit // g.attention_chunk * g.attention_chunk for g in groups if g.attention_chunk]
-    return found if found is None or len(finished) < len(groups) else max(found, min(finished) - local)
+    return found if found is None or not finished else max(found, min(finished) - local)
 
 
 def any_groups(groups: Sequence[LayerGroup], answers: Sequence[Answers]) -> None:

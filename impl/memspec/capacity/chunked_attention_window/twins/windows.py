@@ -30,7 +30,7 @@ def offload_chunk_unchecked(name: str, value: int | None, least: int = 1) -> int
 
 
 def any_size(name: str, value: int | None, least: int = 1) -> int:
-    return value or 1
+    return max(least, value or least)
 
 
 def unknown_is_full(group: LayerGroup) -> int | None:
