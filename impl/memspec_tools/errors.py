@@ -12,3 +12,6 @@ class SpecError(Exception):
         place = "" if path is None else f"{shown(path)}{f':{line}' if line else ''}: "
         super().__init__(place + message)
         self.path, self.line, self.message = path, line, message
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[Path | None, int | None, str]]:
+        return type(self), (self.path, self.line, self.message)

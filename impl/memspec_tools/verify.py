@@ -1,11 +1,14 @@
-"""Every check on every implementation and every fault, in this process: the results that pages, records and tests show."""
+"""Every check on every implementation and every fault: the results that pages, records and tests show."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +30,29 @@ Tell = Callable[[str], None]
 
 def verify(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
     """Verify the findings named, or all, and return the report of ``memspec verify --json``."""
-    report = _shell(device)
-    report["findings"] = [
-        with_outcomes(run_finding(finding, device, tell), finding) for finding in load_findings(slugs)
-    ]
+    findings, report = load_findings(slugs), _shell(device)
+    ran = run_findings(findings, device, tell)
+    report["findings"] = [with_outcomes(ran[finding.slug], finding) for finding in findings]
     return report
+
+
+def run_findings(findings: Sequence[Finding], device: str, tell: Tell = lambda what: None) -> dict[str, Report]:
+    """Judge several findings, by slug: on the CPU one in each core's process, on a device one after the other."""
+    jobs = min(os.cpu_count() or 1, len(findings)) if device == "cpu" else 1
+    if jobs < 2:
+        return {finding.slug: run_finding(finding, device, tell) for finding in findings}
+    ran: dict[str, Report] = {}
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        futures = {pool.submit(_run_slug, finding.slug, device): finding.slug for finding in findings}
+        for future in as_completed(futures):
+            ran[futures[future]] = future.result()
+            waiting = [slug for slug in futures.values() if slug not in ran]
+            tell(f"{futures[future]} judged; waiting for {', '.join(waiting)}" if waiting else "all findings judged")
+    return ran
+
+
+def _run_slug(slug: str, device: str) -> Report:
+    return run_finding(load_findings([slug])[0], device)
 
 
 def run_finding(finding: Finding, device: str, tell: Tell = lambda what: None) -> Report:
@@ -160,20 +181,30 @@ def complaints(report: Report) -> list[str]:
 
 def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
     """The report of :func:`verify`, each finding from the cache while its closure is unchanged. For the site, in a fresh process."""
-    report = _shell(device)
-    for finding in load_findings(slugs):
-        path = cache_dir() / "verify" / device / f"{finding.slug}.json"
-        closure = closure_hash(finding) + _own_hash()
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            kept = {}
-        if kept.get("closure") != closure:
-            kept = {"closure": closure, "report": run_finding(finding, device, tell)}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(kept), encoding="utf-8")
-        report["findings"].append(with_outcomes(kept["report"], finding))
+    findings, report = load_findings(slugs), _shell(device)
+    closures = {finding.slug: closure_hash(finding) + _own_hash() for finding in findings}
+    kept = {slug: _read_kept(slug, device, closure) for slug, closure in closures.items()}
+    for slug, ran in run_findings([f for f in findings if kept[f.slug] is None], device, tell).items():
+        kept[slug] = ran
+        path = _kept_path(slug, device)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({"closure": closures[slug], "report": ran}), encoding="utf-8")
+        fresh.replace(path)
+    report["findings"] = [with_outcomes(kept[finding.slug] or {}, finding) for finding in findings]
     return report
+
+
+def _kept_path(slug: str, device: str) -> Path:
+    return cache_dir() / "verify" / device / f"{slug}.json"
+
+
+def _read_kept(slug: str, device: str, closure: str) -> Report | None:
+    try:
+        kept = json.loads(_kept_path(slug, device).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return kept["report"] if kept.get("closure") == closure else None
 
 
 @cache
