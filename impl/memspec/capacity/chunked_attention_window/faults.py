@@ -48,7 +48,8 @@ RELEASED = (
 )
 
 GUARDS = (
-    fault("any-size", "attention-chunk-positive sizes-in-range", "guard removed", "", "Raises a size below its limit to the limit and goes on.",
+    fault("any-size", "attention-chunk-positive sizes-in-range", "guard removed", "",
+          "Raises a size below its limit to the limit and goes on.",
           check_size=windows.any_size),
     fault("unknown-kind-is-full", "unknown-kind-named", "guard removed", "",
           "Takes a kind that it does not know for full attention.", reported_window=windows.unknown_is_full),
