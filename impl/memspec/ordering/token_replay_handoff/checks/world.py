@@ -125,18 +125,20 @@ def handoff_world(subject: Sides, setting: Setting) -> World:
         if state.cut_off and not state.fenced:
             yield ("fence",)
 
-    may: dict[tuple[Callable[..., Any], Any], bool] = {}
+    may: dict[tuple[str, int], bool] = {}  # by identity: the world keeps each state of a side once, as long as it lives
 
-    def may_emit(step: Callable[..., Moved | Rejected], state: Any, *events: Event) -> bool:
-        if (step, state) not in may:
-            may[step, state] = not all(isinstance(step(state, event), Rejected) for event in events)
-        return may[step, state]
+    def may_emit(side: str, step: Callable[..., Moved | Rejected], state: Any, *events: Event) -> bool:
+        key = (side, id(state))
+        if key not in may:
+            may[key] = not all(isinstance(step(state, event), Rejected) for event in events)
+        return may[key]
 
     def prefill_may(state: Any) -> bool:
-        return may_emit(subject.prefill_step, state, ("emit",), ("decode", token_at(setting, len(state.log))))
+        shown = (("emit",), ("decode", token_at(setting, len(state.log))))
+        return may_emit("prefill", subject.prefill_step, state, *shown)
 
     def decode_may(state: Any) -> bool:
-        return may_emit(subject.decode_step, state, ("emit", token_at(setting, state.emitted)))
+        return may_emit("decode", subject.decode_step, state, ("emit", token_at(setting, state.emitted)))
 
     def one_owner(prefill: Any, decode: Any, *_: object) -> str | None:
         both = prefill_may(prefill) and decode_may(decode)
