@@ -13,11 +13,13 @@ the seal; after a failure the request goes on at the prefill side, once the deco
 from memspec.ordering.token_replay_handoff.reference import (
     Admission,
     AdmissionError,
+    BoundaryError,
     CatchUp,
     Decode,
     Handoff,
     PageTail,
     Prefill,
+    Prime,
     ReplayPlan,
     admit,
     backlog_by_round,
@@ -25,6 +27,7 @@ from memspec.ordering.token_replay_handoff.reference import (
     bridge_budget,
     decode_initial,
     decode_step,
+    detokenizer_prime,
     estimate_catch_up,
     handoff_plan,
     page_tail,
@@ -36,7 +39,7 @@ from memspec.ordering.token_replay_handoff.reference import (
 )
 
 __all__ = [
-    "Admission", "AdmissionError", "CatchUp", "Decode", "Handoff", "PageTail", "Prefill", "ReplayPlan", "admit",
-    "backlog_by_round", "batched_replay_plan", "bridge_budget", "decode_initial", "decode_step", "estimate_catch_up",
+    "Admission", "AdmissionError", "BoundaryError", "CatchUp", "Decode", "Handoff", "PageTail", "Prefill", "Prime", "ReplayPlan", "admit",
+    "backlog_by_round", "batched_replay_plan", "bridge_budget", "decode_initial", "decode_step", "detokenizer_prime", "estimate_catch_up",
     "handoff_plan", "page_tail", "place_bridge", "prefill_initial", "prefill_step", "replay", "step",
 ]  # fmt: skip

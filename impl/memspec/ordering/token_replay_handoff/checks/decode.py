@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
-from memspec.conformance import expect
+from memspec.conformance import expect, refused
 from memspec.ordering.token_replay_handoff.checks.base import CHECKS, DecodeSide, Event, Sides
 from memspec.ordering.token_replay_handoff.checks.prefill import BRIDGED, OFFERED, SEALED, Steps, all_ok
 from memspec.ordering.token_replay_handoff.checks.walk import decode_walk, prefill_walk
@@ -100,3 +101,25 @@ def says_it_again(subject: Sides, case: tuple[str, Steps, Event, tuple[str, Even
     if side == "decode" and answer[1][0] == "committed":
         shown = decode_walk(subject, PLAN, *steps, *all_ok(asked, ("emit", 15)))
         expect(shown, [("client", ("token", "decode", 4, 14))])
+
+
+class Text(Protocol):
+    """Where the decode side's detokenizer begins. The answer has ``ids`` and ``read_offset``."""
+
+    def detokenizer_prime(self, prompt: Sequence[int], log: Sequence[int], owned: int) -> Any: ...
+
+
+@CHECKS.clause(
+    lambda: [(prompt, log, owned) for prompt in (1, 3, 6) for log in (0, 1, 4, 9) for owned in range(-1, log + 2)], Text
+)
+def text_goes_on(subject: Text, case: tuple[int, int, int]) -> None:
+    prompt, log, owned = case
+    ids = ([*range(10, 10 + prompt)], [*range(30, 30 + log)])
+    if not 0 <= owned <= log:
+        refused(lambda: subject.detokenizer_prime(*ids, owned), owned, log)
+        return
+    boundary = prompt + owned
+    context = [position for position in range(prompt + log) if boundary - 5 <= position < boundary]
+    due = [(ids[0] + ids[1])[position] for position in (*context, *range(boundary, prompt + log))]
+    prime = subject.detokenizer_prime(*ids, owned)
+    expect((list(prime.ids), prime.read_offset), (due, len(context)))

@@ -16,6 +16,7 @@ from memspec.ordering.token_replay_handoff.checks.base import (
     Negotiation,
     PrefillSide,
 )
+from memspec.ordering.token_replay_handoff.checks.decode import Text
 from memspec.ordering.token_replay_handoff.checks.exploration import SEARCHES
 from memspec.ordering.token_replay_handoff.checks.planning import Admission
 from memspec.ordering.token_replay_handoff.checks.world import handoff_world
@@ -81,6 +82,12 @@ def catch_up(subject: Admission, given: Mapping[str, Any]) -> dict[str, Any]:
 def replay_plan(subject: Admission, given: Mapping[str, Any]) -> dict[str, Any]:
     made = subject.batched_replay_plan(given["log"])
     return {"inputs": list(made.inputs), "expected": made.expected}
+
+
+@CHECKS.operation(Text)
+def detokenizer(subject: Text, given: Mapping[str, Any]) -> dict[str, Any]:
+    prime = subject.detokenizer_prime(given["prompt"], given["log"], given["owned"])
+    return {"ids": list(prime.ids), "read_offset": prime.read_offset}
 
 
 @CHECKS.operation(Admission)

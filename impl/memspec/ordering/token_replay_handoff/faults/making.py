@@ -12,6 +12,7 @@ from memspec.ordering.token_replay_handoff import reference
 COORDINATOR = ("replay",)
 PLANNING = ("handoff_plan",)
 ADMISSION = ("estimate_catch_up", "bridge_budget", "admit", "page_tail", "place_bridge", "batched_replay_plan")
+TEXT = ("detokenizer_prime",)
 DECODE = ("decode_initial", "decode_step")
 SIDES = ("prefill_initial", "prefill_step", *DECODE)
 

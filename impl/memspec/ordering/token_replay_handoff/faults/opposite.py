@@ -9,8 +9,16 @@ from typing import Any
 from memspec.conformance import Fault
 from memspec.explore import Moved, Rejected
 from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Settings
-from memspec.ordering.token_replay_handoff.faults.making import ADMISSION, COORDINATOR, PLANNING, SIDES, fault, twin
-from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, prefill
+from memspec.ordering.token_replay_handoff.faults.making import (
+    ADMISSION,
+    COORDINATOR,
+    PLANNING,
+    SIDES,
+    TEXT,
+    fault,
+    twin,
+)
+from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, prefill, text
 
 
 def no_commit(state: coordinator.Handoff, count: int) -> Rejected:
@@ -85,6 +93,15 @@ def copy_without_startup(copying: Any, per_token: Any, rate: Any, startup: Any =
     return admission.estimate_catch_up(copying, per_token, rate, min(startup, 0))
 
 
+def without_context(prompt: Sequence[int], log: Sequence[int], owned: int) -> text.Prime:
+    prime = text.detokenizer_prime(prompt, log, owned)
+    return text.Prime(prime.ids[prime.read_offset :], 0)
+
+
+def context_of_the_log(prompt: Sequence[int], log: Sequence[int], owned: int) -> text.Prime:
+    return text.detokenizer_prime([], log, owned)
+
+
 def replay_everything(log: Sequence[int]) -> admission.ReplayPlan:
     short = admission.batched_replay_plan(log)
     return admission.ReplayPlan(tuple(log), short.expected)
@@ -124,6 +141,10 @@ OPPOSITE: tuple[Fault, ...] = (
           "Copy-on-write is chosen where no page is free."),
     fault("startup-forgotten", twin(*ADMISSION, estimate_catch_up=copy_without_startup), "catch-up-estimate", "opposite",
           "The replay's fixed start-up is left out; the backlog it costs is not."),
+    fault("text-without-context", twin(*TEXT, detokenizer_prime=without_context), "text-goes-on", "opposite",
+          "The tail is turned into text by itself; a space or half a character at the boundary is lost."),
+    fault("context-of-the-log-alone", twin(*TEXT, detokenizer_prime=context_of_the_log), "text-goes-on", "opposite",
+          "The prompt is not looked at, so a boundary early in the log has too little before it."),
     fault("last-token-replayed", twin(*ADMISSION, batched_replay_plan=replay_everything), "replay-leaves-the-last", "opposite",
           "The token that is to be compared is fed, so nothing is compared and its row is written twice."),
 )  # fmt: skip
