@@ -39,6 +39,7 @@ def with_view(world: World, shape: tuple[int, ...], strides: tuple[int, ...]) ->
 
 
 PACKED_HND, SPLIT_NHD = World("packed", "hnd", tp=2), World("split", "nhd", tp=2)  # h 2, block 2, D 2: page 16 elements
+PACKED_NHD, SPLIT_HND = World("packed", "nhd", tp=2), World("split", "hnd", tp=2)
 
 
 @CHECKS.clause(
@@ -53,6 +54,15 @@ PACKED_HND, SPLIT_NHD = World("packed", "hnd", tp=2), World("split", "nhd", tp=2
         (with_view(PACKED_HND, (8, 2, 2, 4), (32, 16, 8, 2)), None),  # every second element
         (with_view(PACKED_HND, (8, 2, 2, 4), (20, 10, 5, 1)), None),  # padded cells
         (with_view(PACKED_HND, (8, 2, 2, 4, 1, 1), (16, 8, 4, 1, 1, 1)), None),  # six axes
+        (with_view(PACKED_HND, (8, 2, 2, 4), (20, 10, 4, 1)), None),  # padded heads
+        (with_view(PACKED_HND, (8, 2, 2, 4), (16, 8)), None),  # two strides for four axes
+        (with_view(PACKED_NHD, (8, 2, 2, 4), (64, 4, 8, 1)), "packed"),
+        (with_view(PACKED_NHD, (8, 2, 2, 4), (20, 4, 10, 1)), None),  # padded tokens
+        (with_view(SPLIT_HND, (8, 2, 2, 2, 2), (16, 8, 2, 4, 1)), "split"),
+        (with_view(SPLIT_HND, (8, 2, 2, 2, 2), (32, 16, 2, 4, 1)), None),  # V does not follow K
+        (with_view(SPLIT_HND, (8, 2, 2, 2, 2), (20, 10, 2, 5, 1)), None),  # padded heads
+        (with_view(SPLIT_NHD, (8, 2, 2, 2, 2), (20, 10, 5, 2, 1)), None),  # padded tokens
+        (with_view(SPLIT_NHD, (8, 2, 2, 2, 2), (16, 8, 2, 4, 1)), None),  # the other family's strides
         (
             replace(layer_of(PACKED_HND), spec=replace(spec_of(PACKED_HND), page_bytes=20)),
             None,
@@ -93,18 +103,25 @@ def latent_from_spec(mapper: Mapper, case: tuple[Layer, Grid, bool]) -> None:
 
 
 @CHECKS.clause(
-    lambda: [
-        (World("packed", family, heads=2, tp=2, block=3), strides)
-        for family in ("nhd", "hnd")
-        for strides in ((12, 4, 4, 1), (12, 12, 4, 1), (12, 99, 4, 1))
-    ],
+    lambda: (
+        [
+            (World("packed", family, heads=2, tp=2, block=3), (8, 1, 3, 4), strides)
+            for family in ("nhd", "hnd")
+            for strides in ((12, 4, 4, 1), (12, 12, 4, 1), (12, 99, 4, 1))
+        ]
+        + [
+            (World("packed", family, tp=2, block=1), (8, 2, 1, 4), strides)
+            for family in ("nhd", "hnd")
+            for strides in ((8, 4, 4, 1), (8, 4, 8, 1), (8, 4, 99, 1))
+        ]
+    ),
     Mapper,
 )
-def declared_family(mapper: Mapper, case: tuple[World, tuple[int, ...]]) -> None:
-    """One local head: the same bytes in both families, whatever the stride of the head axis says."""
-    world, strides = case
-    maps = mapper.map_layer(with_view(world, (8, 1, 3, 4), strides), world.grid)
-    expect([seen(page) for page in maps], [tuple(enumerate(places)) for places in due(world)])
+def declared_family(mapper: Mapper, case: tuple[World, tuple[int, ...], tuple[int, ...]]) -> None:
+    """One local head, or blocks of one token: the same bytes in both families, whatever that axis's stride says."""
+    world, shape, strides = case
+    maps = mapper.map_layer(with_view(world, shape, strides), world.grid)
+    expect([(p.form, seen(p)) for p in maps], [(world.form, tuple(enumerate(places))) for places in due(world)])
 
 
 def resized(world: World, **changed: int) -> Layer:
@@ -127,6 +144,7 @@ def certified_or_opaque(mapper: Mapper, layer: Layer, grid: Grid, certified: boo
         (resized(ONE_HEAD, model_heads=3), Grid(4), False),
         (resized(ONE_HEAD, model_heads=8), Grid(4), False),
         (resized(World(tp=2), model_heads=2), Grid(2), False),
+        (resized(ONE_HEAD, model_heads=0), Grid(4), False),
         (resized(ONE_HEAD, model_heads=2), Grid(4), True),
         (layer_of(ONE_HEAD), Grid(4), True),
     ],
@@ -144,6 +162,7 @@ def heads_divide(mapper: Mapper, case: tuple[Layer, Grid, bool]) -> None:
         (TWO_HEADS, Grid(4, 2, 1, 4), True),
         (TWO_HEADS, Grid(4, 2, 1, 3), False),
         (TWO_HEADS, Grid(4, 2, 1, 8), False),
+        (TWO_HEADS, Grid(4, 2, 1, 0), False),
         (TWO_HEADS, Grid(4, 1, 1, 3), True),
         (replace(LATENT, block=4), Grid(3, 2), False),
         (replace(LATENT, block=4), Grid(2, 2, 1, 3), False),
@@ -187,15 +206,17 @@ def windows_and_fp8(mapper: Mapper, world: World) -> None:
 
 @CHECKS.clause(
     lambda: [
-        (world, odd) for world in (World("packed", "hnd", tp=4), World("split", "nhd", tp=2)) for odd in range(world.tp)
+        (world, odd, view)
+        for world in (World("packed", "hnd", tp=4), World("split", "nhd", tp=2))
+        for odd in range(world.tp)
+        for view in (None, View((8, 2, 2, 4), (32, 16, 8, 2)))
     ],
     Mapper,
 )
-def opaque_for_all(mapper: Mapper, case: tuple[World, int]) -> None:
-    world, odd = case
+def opaque_for_all(mapper: Mapper, case: tuple[World, int, View | None]) -> None:
+    """One rank without a tensor, or with one that proves nothing; also a rank for which there is no view at all."""
+    world, odd, without = case
     layer = layer_of(world)
-    require_opaque(
-        mapper,
-        replace(layer, views=tuple(None if rank == odd else view for rank, view in enumerate(layer.views))),
-        world.grid,
-    )
+    views = tuple(without if rank == odd else view for rank, view in enumerate(layer.views))
+    require_opaque(mapper, replace(layer, views=views), world.grid)
+    require_opaque(mapper, replace(layer, views=layer.views[:odd]), world.grid)

@@ -205,6 +205,8 @@ def cell_width(
         {c.blocks_per_chunk for c in region.cells} | {c.row_bytes - region.row_bytes for c in region.cells},
         {blocks_per_chunk, 0},
     )
+    refused(lambda: transfers.lay_out([], blocks_per_chunk), 0)
+    refused(lambda: transfers.lay_out([[()]], blocks_per_chunk), 0)
     wide = bare(widths[0] + 1)[0]
     refused(
         lambda: transfers.plan_copies("store", wide, (0,), (0,), widths[0] + 1, region.cells[0]),

@@ -37,11 +37,11 @@ def plain(page: PageMap) -> dict[str, Any]:
         "writers": page.writers,
         "writer_index": page.writer_index,
         "portable": page.portable,
-        "fragments": [
+        "fragments": sorted(
             [run.local + i * run.local_stride, run.canonical + i * run.canonical_stride, run.size]
             for run in page.runs
             for i in range(run.count)
-        ],
+        ),
     }
 
 

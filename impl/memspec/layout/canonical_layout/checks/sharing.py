@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from memspec.conformance import expect, refused
@@ -42,7 +44,11 @@ def missing_map(sharing: Sharing, case: tuple[Layer, Grid]) -> None:
         (True, (BOUND,)),
         (True, (PORTABLE, BOUND)),
         (True, (PORTABLE, PORTABLE)),
+        (True, (BOUND, PORTABLE)),
+        (True, (PORTABLE + BOUND,)),
         (False, (PORTABLE, BOUND)),
+        (False, (BOUND, PORTABLE)),
+        (False, (PORTABLE + BOUND,)),
         (False, (PORTABLE,)),
     ],
     Sharing,
@@ -53,7 +59,7 @@ def portable_claim(sharing: Sharing, case: tuple[bool, tuple[tuple[PageMap, ...]
     """
     shared, maps = case
     layers = [(f"layer {i}", pages) for i, pages in enumerate(maps)]
-    bound = [name for name, pages in layers if pages is BOUND]
+    bound = [name for name, pages in layers if BOUND[0] in pages]
     if shared and bound:
         refused(lambda: sharing.start_worker(shared, layers), bound[0])
     else:
@@ -73,6 +79,11 @@ FULL, SLIDING, LATENTS = spec_of(HEADED), spec_of(replace(HEADED, kind="sliding"
         ((spec_of(World(heads=2, tp=8)),), Grid(8), True, True),
         ((FULL,), Grid(2), False, False),
         ((FULL, MAMBA), Grid(2), True, False),
+        ((FULL, replace(FULL, kind="other")), Grid(2), True, False),
+        ((replace(FULL, quantisation="per-token-head"),), Grid(2), True, False),
+        ((replace(LATENTS, page_bytes=7),), Grid(2), True, False),
+        ((replace(FULL, heads=1, model_heads=6),), Grid(4), True, False),
+        ((replace(FULL, heads=1, model_heads=3),), Grid(4), True, False),
         ((LATENTS, replace(LATENTS, kind="sliding-latent")), Grid(2), True, False),
         ((FULL, replace(SLIDING, tokens_per_state=4)), Grid(2), True, False),
         ((FULL, replace(FULL, heads=1)), Grid(2), True, False),
@@ -99,6 +110,7 @@ REAL = Identity("meta-llama/Llama-3.1-70B", 16, 1, "bfloat16", (Group(16, ("mode
         (("LBHNC", ("packed", "packed")), "v1-hnd-packed"),
         (("BLHNC", ("split",)), "v1-blhnc-split"),
         (("hnd", ("latent",)), "v1-latent"),
+        (("hnd", ("opaque",)), "v1-hnd-opaque"),
         (("nhd", ("packed", "latent")), "v1-nhd-latent+packed"),
         (("nhd", ("packed",), 2), "v2-nhd-packed"),
         (("nhd", ()), None),
@@ -128,20 +140,50 @@ def format_in_namespace(names: Names, case: tuple[tuple[str, tuple[str, ...]], s
     )
 
 
-DIRECT_KEYS = {
-    *("model_name", "tokens_per_hash", "blocks_per_file", "dtype", "kv_cache_groups", "inference_engine"),
-    *("tp_size", "pp_size", "pcp_size", "dcp_size", "parallel_agnostic"),
+REAL_DIRECT = (
+    '{"blocks_per_file":8,"dcp_size":1,"dtype":"bfloat16","inference_engine":"vllm","kv_cache_groups":'
+    '[{"layer_names":["model.layers.0.attn"],"tokens_per_block":16}],"model_name":"meta-llama/Llama-3.1-70B",'
+    '"parallel_agnostic":false,"pcp_size":2,"pp_size":1,"tokens_per_hash":16,"tp_size":4}'
+)
+
+
+@CHECKS.clause(lambda: [(SMALL, "de3bba26cf36"), (replace(REAL, blocks_per_file=8, pcp=2), REAL_DIRECT)], Names)
+def direct_unchanged(names: Names, case: tuple[Identity, str]) -> None:
+    """The digest of the defaults is public; that of a real model is of its fields, spelled out as JSON."""
+    identity, due = case
+    if due.startswith("{"):
+        expect(names.namespace_fields(identity), json.loads(due))
+        expect(names.fingerprint(identity, 16), sha256(due.encode()).hexdigest()[:16])
+    else:
+        expect(names.fingerprint(identity), due)
+
+
+DIFFERENT: dict[str, Any] = {
+    "model_name": "meta-llama/Llama-3.1-8B",
+    "tokens_per_hash": 32,
+    "blocks_per_file": 8,
+    "dtype": "float8_e4m3fn",
+    "groups": (Group(32, ("model.layers.0.attn",)),),
+    "format": "v1-hnd-packed",
 }
 
 
-@CHECKS.clause(lambda: [(SMALL, "de3bba26cf36"), (replace(REAL, tp=2), "")], Names)
-def direct_unchanged(names: Names, case: tuple[Identity, str]) -> None:
-    identity, digest = case
-    fields = names.namespace_fields(identity)
-    expect(set(fields), DIRECT_KEYS)
-    expect(fields["parallel_agnostic"], False)
-    if digest:
-        expect(names.fingerprint(identity), digest)
+@CHECKS.clause(
+    lambda: [(field, shared) for field in [*DIFFERENT, "layers", "number of groups"] for shared in (False, True)], Names
+)
+def every_field_separates(names: Names, case: tuple[str, bool]) -> None:
+    """Engines that differ in one field alone, both for themselves or both in a shared namespace."""
+    field, shared = case
+    mine = replace(REAL, shared=shared, format="v1-nhd-packed" if shared else None)
+    other = (Group(16, ("model.layers.1.attn",)),)
+    changed: dict[str, dict[str, Any]] = {
+        "layers": {"groups": other},
+        "number of groups": {"groups": REAL.groups + other},
+    }
+    theirs = replace(mine, **changed.get(field, {field: DIFFERENT.get(field)}))
+    for digits in (12, 16):
+        expect(len({names.fingerprint(identity, digits) for identity in (mine, theirs)}), 2)
+    expect(len({names.file_name("/kv", identity, 0, bytes(12)) for identity in (mine, theirs)}), 2)
 
 
 CANONICAL = replace(REAL, format="v1-hnd-packed")
@@ -191,7 +233,8 @@ def one_file_name(names: Names, case: tuple[str, Identity, int, str, int, str]) 
     root, identity, rank, block, group, due = case
     spelled = names.file_name(root, identity, rank, bytes.fromhex(block) + group.to_bytes(4, "big"))
     expect(spelled[: len(due)], due)
-    expect(names.fingerprint(identity, 16)[:12] in spelled, True)
+    peers = names.fingerprint(identity, 16)
+    expect((len(peers), peers[:12] in spelled), (16, True))
 
 
 @CHECKS.clause(

@@ -20,6 +20,7 @@ from memspec.layout.canonical_layout.checks.world import (
 from memspec.layout.canonical_layout.data import Cell, CopyRun, PageMap
 
 LATENT_BLOCK = replace(LATENT, block=4)
+FAR = 2**22 + 2  # page id and device block whose addresses need more than 32 bits
 
 
 @CHECKS.clause(
@@ -30,6 +31,8 @@ LATENT_BLOCK = replace(LATENT, block=4)
         (((3, 7), 4, 7, 2), ("7", "8")),
         (((3, 7), 4, 2, 4), ("4",)),
         (((3,), 4, 2, -1), ("-1",)),
+        (((3,), 4, -1, 0), ("-1",)),
+        (((3, -2), 4, 8, 0), ("-2",)),
     ],
     Transfers,
 )
@@ -44,11 +47,13 @@ def page_id(
         pages, byte = tuple(int(page) for page in answer), PageMap("latent", 1, 1, 0, (CopyRun(0, 0, 1),), True)
         blocks = range(len(pages) + 1)
         refused(lambda: transfers.plan_copies("load", byte, blocks, pages, 1, Cell(1, 0, 1)), len(blocks), len(pages))
+        far = transfers.plan_copies("store", byte, (3, FAR), (5, FAR), 4096, Cell(8192, 16, 1, 4))
+        expect(sorted(tuple(c) for c in far.copies), [(12288, 8209, 1), (FAR * 4096, FAR // 4 * 8192 + 18, 1)])
 
 
 def stored_pages(transfers: Transfers, page: PageMap, pages: Sequence[int]) -> list[int]:
-    """The pages that a rank writes, read from where its copies end."""
-    cell = Cell(page.canonical_bytes, 0, page.canonical_bytes)
+    """The pages that a rank writes, read from where its copies end; a chunk has two of them."""
+    cell = Cell(2 * page.canonical_bytes, 0, page.canonical_bytes, 2)
     plan = transfers.plan_copies("store", page, range(len(pages)), pages, spec_bytes(page), cell)
     return sorted({end // page.canonical_bytes for _, end, _ in plan.copies})
 
@@ -98,9 +103,10 @@ def all_submit(transfers: Transfers, world: World) -> None:
 
 @CHECKS.clause(lambda: [1, 2, 4], Transfers)
 def complete_after_writers(transfers: Transfers, world: int) -> None:
-    """For every set of acknowledgements: complete exactly when no rank is missing."""
+    """For every set of acknowledgements: complete exactly when no rank is missing, however often the others answer."""
     for heard in chain.from_iterable(combinations(range(world), n) for n in range(world + 1)):
-        expect((heard, transfers.complete(heard, world)), (heard, len(heard) == world))
+        for answers in (heard, heard * 4, (*heard, *range(world, 2 * world))):
+            expect((answers, bool(transfers.complete(answers, world))), (answers, len(heard) == world))
 
 
 @CHECKS.clause(lambda: [*REPLICATED, World("packed", "nhd", tp=4), replace(LATENT_BLOCK, tp=2, pcp=2)], Transfers)

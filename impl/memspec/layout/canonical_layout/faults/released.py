@@ -111,6 +111,10 @@ def name_of_the_rank(root: str, identity: Identity, rank: int, key: bytes) -> st
     return names.file_name(root, identity, rank, key).replace("_r0/", f"_r{rank}/")
 
 
+def one_block_a_file(identity: Identity) -> dict[str, Any]:
+    return {**names.namespace_fields(identity), "blocks_per_file": 1}
+
+
 def layout_left_out(identity: Identity) -> dict[str, Any]:
     return {key: value for key, value in names.namespace_fields(identity).items() if key != "canonical_format"}
 
@@ -163,6 +167,14 @@ RELEASED = (
         "With one local head both families fit the bytes; the stride of that axis is taken for evidence.",
         "vLLM 0.28.0 to 0.33.0",
         map_rank=family_by_head_stride,
+    ),
+    fault(
+        "one-block-a-file",
+        "every-field-separates direct-unchanged",
+        "released",
+        "The object tier leaves blocks per file at its default of 1, so files of other lengths share a name.",
+        "vLLM 0.28.0",
+        namespace_fields=one_block_a_file,
     ),
     fault(
         "short-read-deletes",

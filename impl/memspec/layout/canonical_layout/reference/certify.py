@@ -26,8 +26,9 @@ def certify(view: View | None, spec: Spec, family: Family) -> Form:
     """
     sizes, steps = (view.shape, view.strides) if view else ((), ())
     form, axes = SPLIT if len(sizes) == 5 else PACKED
-    if len(sizes) != 1 + len(axes):
-        raise NotCertified(f"the cache is {f'{len(sizes)}-dimensional' if view else 'no tensor'}; 4 or 5 axes are due")
+    if not len(sizes) == len(steps) == 1 + len(axes):
+        found = f"{len(sizes)} sizes and {len(steps)} strides" if view else "no tensor"
+        raise NotCertified(f"the cache has {found}; 4 or 5 of each are due")
     shape, strides = dict(zip(axes, sizes[1:], strict=False)), dict(zip(axes, steps[1:], strict=False))
     for axis, due in expected_shape(form, spec).items():
         if shape.get(axis) != due:

@@ -25,13 +25,13 @@ ENGINE = "vllm"
 
 def format_id(layout: str, forms: Iterable[Form], version: int = VERSION) -> str:
     """``v1-nhd-packed`` and the like; several forms are joined by "+". A model of latent rows alone has no head axis
-    and names no family.
+    and names no family; an opaque page may hold any layout, so it does.
     """
     named = sorted(set(forms))
     if not named:
         raise NameRefused("a format of 0 forms; at least 1 is due")
     family = FAMILY_OF.get(layout.lower(), layout.lower())
-    return "-".join([f"v{version}", *([family] if {"packed", "split"} & set(named) else []), "+".join(named)])
+    return "-".join([f"v{version}", *([family] if named != ["latent"] else []), "+".join(named)])
 
 
 def namespace_fields(identity: Identity) -> dict[str, Any]:

@@ -26,6 +26,8 @@ def page_ids(chunks: Sequence[int], blocks_per_chunk: int, count: int, skip: int
     """
     if not 0 <= skip < blocks_per_chunk:
         raise PlanRefused(f"skip of {skip} pages; the first chunk has {blocks_per_chunk}")
+    if min(count, *chunks) < 0:
+        raise PlanRefused(f"{count} pages of the chunks {tuple(chunks)}; none of the numbers is below 0")
     if count + skip > len(chunks) * blocks_per_chunk:
         raise PlanRefused(
             f"{count} pages after {skip} skipped; {len(chunks)} chunks hold {len(chunks) * blocks_per_chunk}"
@@ -39,8 +41,12 @@ def lay_out(tensors: Sequence[Sequence[Sequence[PageMap]]], blocks_per_chunk: in
 
     ``tensors[i][j]`` holds the maps of all ranks of layer j in tensor i. The row length follows from canonical pages
     alone: in a shared namespace two topologies must read files of equal length. Released versions count the bytes of
-    all workers.
+    all workers. Raises PlanRefused for a row without a tensor, and for a layer without a map.
     """
+    if not tensors or not all(layers and all(layers) for layers in tensors):
+        raise PlanRefused(
+            f"{len(tensors)} tensors of {[len(layers) for layers in tensors]} layers; 0 of them may lack a map"
+        )
     widths = [max(layer[0].canonical_bytes for layer in layers) for layers in tensors]
     row = -(-sum(widths) * blocks_per_chunk // ROW_ALIGNMENT) * ROW_ALIGNMENT
     starts = [sum(widths[:i]) * blocks_per_chunk for i in range(len(widths))]

@@ -41,7 +41,7 @@ def require_plain_tokens(spec: Spec, grid: Grid) -> None:
         )
     if spec.tokens_per_state != 1:
         raise NotCertified(f"a state stands for {spec.tokens_per_state} tokens; the limit is 1")
-    if grid.context > 1 and spec.block_tokens % grid.interleave:
+    if grid.context > 1 and (grid.interleave < 1 or spec.block_tokens % grid.interleave):
         raise NotCertified(f"interleave {grid.interleave} does not divide the block of {spec.block_tokens} tokens")
 
 
@@ -50,7 +50,7 @@ def head_replicas(spec: Spec, grid: Grid) -> int:
     divide.
     """
     heads, ranks = spec.model_heads, grid.tp
-    if max(heads, ranks) % min(heads, ranks):
+    if min(heads, ranks) < 1 or max(heads, ranks) % min(heads, ranks):
         raise NotCertified(f"{heads} heads and {ranks} tensor-parallel ranks: neither divides the other")
     if spec.heads != max(1, heads // ranks):
         raise NotCertified(

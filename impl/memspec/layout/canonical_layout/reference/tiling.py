@@ -17,7 +17,9 @@ def check_layer(maps: Sequence[PageMap], page_bytes: int) -> None:
     Each rank's runs tile its local page of ``page_bytes`` exactly; for each residue of the page id modulo the writers,
     the elected ranks' runs tile the canonical page exactly once.
     """
-    size, writers = maps[0].canonical_bytes, maps[0].writers
+    size, writers = (maps[0].canonical_bytes, maps[0].writers) if maps else (0, 0)
+    if writers < 1:
+        raise TilingBroken(f"{len(maps)} maps that count {writers} writers; at least 1 is due")
     for rank, page in enumerate(maps):
         if page.canonical_bytes != size:
             raise TilingBroken(f"rank {rank} has a canonical page of {page.canonical_bytes} B; rank 0 has {size} B")

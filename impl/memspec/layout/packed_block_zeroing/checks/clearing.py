@@ -116,5 +116,5 @@ def declared_intervals(subject: Intervals, slab: Slab) -> None:
     expect(cases.beyond(cases.due(slab.views, slab.blocks), said), ())
     expect(cases.beyond(said, cases.allowed(slab.views, slab.blocks)), ())
     if not lacks(subject, Zeroer):
-        zero, other = effect(subject, slab)  # type: ignore[arg-type]
+        zero, other = effect(subject, slab)
         expect(said, cases.merged((*zero, *other)))

@@ -69,7 +69,7 @@ def launched(launcher: Launcher, given: Input) -> Any:
     launches the grid.
     """
     step = tuple(given["spans"]), given["blocks"], given["multiprocessors"]
-    grid = tuple(launcher.launch_grid(*step))
+    grid = launcher.launch_grid(*step)
     work = [piece for program in programs(grid) for piece in launcher.program_work(*step, program)]
     return {"fits": fits(grid), "bytes": sum(length for *_, length in work), "blocks": len({n for n, *_ in work})}
 

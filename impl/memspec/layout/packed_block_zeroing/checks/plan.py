@@ -94,7 +94,8 @@ def whole_kernel_blocks(planner: Planner, case: tuple[View, int, int]) -> None:
 
 @CHECKS.clause(lambda: [(View("long", 0, (4, 24), (16, 1), 1), 24, 16), (View("rows", 0, (4, 3, 8), (16, 16, 1), 1), 40, 16),
                         (View("far heads", 0, (4, 2, 16), (16, 64, 1), 1), 80, 16), (View("expanded", 0, (4, 16), (0, 1), 1), 16, 0),
-                        (View("point", 0, (4,), (0,), 4), 4, 0), (View("halves", 0, (8, 16), (8, 1), 1, 0, 32, 16), 16, 8)], facet=Planner)  # fmt: skip
+                        (View("point", 0, (4,), (0,), 4), 4, 0),
+                        (View("halves", 0, (8, 16), (8, 1), 1, 0, 32, 16), 16, 8)], facet=Planner)  # fmt: skip
 def span_within_stride(planner: Planner, case: tuple[View, int, int]) -> None:
     refused(lambda: planner.segments(case[:1]), *case[1:])
 
