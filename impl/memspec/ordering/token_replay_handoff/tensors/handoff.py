@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
+
 from memspec.ordering.token_replay_handoff.tensors.decoder import (
     HandoffError,
     Rows,
@@ -36,7 +38,6 @@ from memspec.ordering.token_replay_handoff.tensors.decoder import (
     gather,
     make_worker,
 )
-from torch import Tensor
 
 Mode = Literal["decode", "extend"]
 Freeze = Literal["copy-on-write", "delay", "off"]
