@@ -28,9 +28,9 @@ def found(page: Any, words: str) -> list[str]:
     page.fill(".md-search__input", words)
     page.press(".md-search__input", "End")
     page.wait_for_selector(".md-search-result__item a")
-    return [
-        link.get_attribute("href").partition("?")[0] for link in page.query_selector_all(".md-search-result__item a")
-    ]
+    page.wait_for_timeout(500)
+    links = page.query_selector_all(".md-search-result__item a")
+    return [re.sub(r"[?][^#]*", "", link.get_attribute("href")) for link in links if link.is_visible()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.slug for page in PAGES])
@@ -122,7 +122,7 @@ def test_navigation_is_instant_and_scripts_still_work_after_it(visit: Any) -> No
     page.click(f'.md-content a[href$="{SPEC}"]')
     page.wait_for_selector(f'[id="{PAGE.clauses[0].id}"]')
     assert page.evaluate("window.stays") is True
-    assert page.url.endswith(SPEC)
+    assert SPEC in page.url
     assert found(page, PAGE.clauses[0].id)
 
 

@@ -76,13 +76,14 @@ def tombstone(name: str, successor: str, body: str) -> str:
     return f'<div class="ms-clause ms-clause--withdrawn">{told}</div>'
 
 
-def search_entries(page: Page, url: str) -> list[dict[str, str]]:
-    """An entry of its own for each clause; the theme's index has headings only."""
+def search_entries(page: Page, url: str) -> list[dict[str, Any]]:
+    """An entry of its own for each clause; the theme's index has headings only. Boosted, else a clause hides below its page's entry."""
     return [
         {
             "location": f"{url}#{written.id}",
-            "title": f"{written.id}",
+            "title": written.id,
             "text": f"{written.text} ({written.level}, {page.title})",
+            "boost": 4,
         }
         for written in page.clauses
     ]

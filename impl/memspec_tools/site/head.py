@@ -41,8 +41,8 @@ def page_head(page: Page, ran: str) -> str:
         "ms-sources",
     )
     return (
-        f'# {page.title}\n\n<p class="ms-summary">{text(page.summary)}</p>\n\n<dl class="ms-facts">{listed}</dl>\n\n'
-        f'<details class="ms-box" open><summary>Sources</summary>{sources}</details>\n\n'
+        f'# {page.title}\n\n<p class="ms-summary">{text(page.summary)}</p>\n\n<dl class="ms-facts" data-search-exclude>{listed}</dl>\n\n'
+        f'<details class="ms-box" data-search-exclude open><summary>Sources</summary>{sources}</details>\n\n'
     )
 
 
