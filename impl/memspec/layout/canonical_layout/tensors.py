@@ -18,7 +18,7 @@ import torch
 from memspec.conformance import CannotRun
 from memspec.layout.canonical_layout import reference
 from memspec.layout.canonical_layout.data import Cell, CopyPlan, Direction, PageMap
-from memspec.layout.canonical_layout.reference.plan import canonical_address
+from memspec.layout.canonical_layout.reference.plan import canonical_address, check_buffers
 
 WORDS = {16: torch.complex128, 8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 LONG = 32 * 1024  # bytes; fragments from here on are copied one by one
@@ -172,6 +172,7 @@ class TensorSubject:
         copy_(batches, source, destination)
 
     def moved(self, plan: CopyPlan, source: bytes, destination: bytes) -> bytes:
+        check_buffers(plan, len(source), len(destination))
         if not plan.copies:
             return destination
         after = torch.frombuffer(bytearray(destination), dtype=torch.uint8).to(self.device)

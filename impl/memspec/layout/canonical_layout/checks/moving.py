@@ -155,6 +155,9 @@ def whole_fragment(transfers: Transfers, case: tuple[int, int]) -> None:
     plan = transfers.plan_copies("store", page, (0,), (0,), 3 * size, Cell(3 * pitch, 0, 3 * pitch))
     after = transfers.moved(plan, source, bytes(3 * pitch))
     expect(after, b"".join(source[i * size : (i + 1) * size] + bytes(pitch - size) for i in range(3)))
+    short = 2 * pitch + size - 1
+    refused(lambda: transfers.moved(plan, source, bytes(short)), short)
+    refused(lambda: transfers.moved(plan, source[:-1], bytes(3 * pitch)), 3 * size - 1)
 
 
 @CHECKS.clause(

@@ -233,6 +233,7 @@ def one_file_name(names: Names, case: tuple[str, Identity, int, str, int, str]) 
     root, identity, rank, block, group, due = case
     spelled = names.file_name(root, identity, rank, bytes.fromhex(block) + group.to_bytes(4, "big"))
     expect(spelled[: len(due)], due)
+    refused(lambda: names.file_name(root, identity, rank, group.to_bytes(4, "big")), 4)
     peers = names.fingerprint(identity, 16)
     expect((len(peers), peers[:12] in spelled), (16, True))
 

@@ -44,9 +44,11 @@ def page_id(
         refused(lambda: transfers.page_ids(*request), *answer)
     else:
         expect(tuple(transfers.page_ids(*request)), answer)
+        expect(tuple(transfers.page_ids((), request[1], 0)), ())
         pages, byte = tuple(int(page) for page in answer), PageMap("latent", 1, 1, 0, (CopyRun(0, 0, 1),), True)
         blocks = range(len(pages) + 1)
         refused(lambda: transfers.plan_copies("load", byte, blocks, pages, 1, Cell(1, 0, 1)), len(blocks), len(pages))
+        refused(lambda: transfers.plan_copies("load", byte, (0,), (-1,), 1, Cell(1, 0, 1)), -1)
         far = transfers.plan_copies("store", byte, (3, FAR), (5, FAR), 4096, Cell(8192, 16, 1, 4))
         expect(sorted(tuple(c) for c in far.copies), [(12288, 8209, 1), (FAR * 4096, FAR // 4 * 8192 + 18, 1)])
 

@@ -71,6 +71,8 @@ def file_name(root: str, identity: Identity, rank: int, key: bytes) -> str:
 
     ``key`` is the block hash followed by the group as 4 bytes, big-endian. A shared namespace has one rank, 0.
     """
+    if len(key) < 5:
+        raise NameRefused(f"a key of {len(key)} bytes; a block hash and 4 bytes of group are due")
     block, group = key[:-4].hex(), int.from_bytes(key[-4:], "big")
     directory = (
         f"{root}/{identity.model_name.replace('/', '_')}_{fingerprint(identity)}_r{0 if identity.shared else rank}"

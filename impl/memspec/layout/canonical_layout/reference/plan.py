@@ -26,7 +26,7 @@ def page_ids(chunks: Sequence[int], blocks_per_chunk: int, count: int, skip: int
     """
     if not 0 <= skip < blocks_per_chunk:
         raise PlanRefused(f"skip of {skip} pages; the first chunk has {blocks_per_chunk}")
-    if min(count, *chunks) < 0:
+    if min((count, *chunks)) < 0:
         raise PlanRefused(f"{count} pages of the chunks {tuple(chunks)}; none of the numbers is below 0")
     if count + skip > len(chunks) * blocks_per_chunk:
         raise PlanRefused(
@@ -91,6 +91,8 @@ def plan_copies(
     """
     if len(blocks) != len(pages):
         raise PlanRefused(f"{len(blocks)} device blocks for {len(pages)} store pages")
+    if min((0, *blocks, *pages)) < 0:
+        raise PlanRefused(f"device block or store page {min((*blocks, *pages))}; none is below 0")
     if page.canonical_bytes > cell.page_bytes:
         raise PlanRefused(f"a canonical page of {page.canonical_bytes} B; the cell is {cell.page_bytes} B wide")
     kept = [(b, p) for b, p in zip(blocks, pages, strict=True) if direction == "load" or elected(page, p)]
@@ -118,8 +120,20 @@ def copy_path(direction: Direction, page: PageMap, pages: int) -> str:
     )
 
 
+def check_buffers(plan: CopyPlan, source_bytes: int, destination_bytes: int) -> None:
+    """Raise PlanRefused where a copy reads or writes past the end of its buffer."""
+    for start, end, size in plan.copies:
+        if start + size > source_bytes or end + size > destination_bytes:
+            raise PlanRefused(
+                f"{size} bytes from {start} of {source_bytes} to {end} of {destination_bytes} leave their buffer"
+            )
+
+
 def moved(plan: CopyPlan, source: bytes, destination: bytes) -> bytes:
-    """``destination`` after the copies of ``plan`` from ``source``; every fragment whole, whatever its length."""
+    """``destination`` after the copies of ``plan`` from ``source``; every fragment whole, whatever its length. Raises
+    PlanRefused where one leaves its buffer.
+    """
+    check_buffers(plan, len(source), len(destination))
     after = bytearray(destination)
     for start, end, size in plan.copies:
         after[end : end + size] = source[start : start + size]

@@ -41,7 +41,12 @@ def require_plain_tokens(spec: Spec, grid: Grid) -> None:
         )
     if spec.tokens_per_state != 1:
         raise NotCertified(f"a state stands for {spec.tokens_per_state} tokens; the limit is 1")
-    if grid.context > 1 and (grid.interleave < 1 or spec.block_tokens % grid.interleave):
+    if min(grid.dcp, grid.pcp, grid.interleave, spec.block_tokens) < 1:
+        raise NotCertified(
+            f"context parallelism {grid.dcp} x {grid.pcp}, interleave {grid.interleave}, blocks of {spec.block_tokens} "
+            "tokens; each is at least 1"
+        )
+    if grid.context > 1 and spec.block_tokens % grid.interleave:
         raise NotCertified(f"interleave {grid.interleave} does not divide the block of {spec.block_tokens} tokens")
 
 

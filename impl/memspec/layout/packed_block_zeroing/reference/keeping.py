@@ -53,8 +53,8 @@ def begin_load(state: Duty, load: str, blocks: tuple[int, ...]) -> Duty:
 
 def end_load(state: Duty, load: str, unwritten: tuple[int, ...]) -> Duty | Rejected:
     """A load is over; what it did not write is due again."""
-    strangers = set(unwritten) - set(dict(state.loads).get(load, ()))
-    if strangers:
+    own = {block for name, blocks in state.loads if name == load for block in blocks}
+    if not own.issuperset(unwritten):
         return Rejected("not-of-this-load")
     return recorded(replace(state, loads=tuple(entry for entry in state.loads if entry[0] != load)), unwritten)
 

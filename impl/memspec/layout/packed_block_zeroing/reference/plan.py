@@ -135,10 +135,11 @@ def segments(views: Sequence[View]) -> tuple[Segment, ...]:
 
 def check_blocks(block_ids: Iterable[int], count: int) -> tuple[int, ...]:
     """The ids in ascending order, each once. Raises BlockRefused for an id outside ``range(count)``."""
-    for block in block_ids:
+    blocks = tuple(sorted(set(block_ids)))
+    for block in blocks:
         if not 0 <= block < count:
             raise BlockRefused(f"block {block} is none of the {count} blocks")
-    return tuple(sorted(set(block_ids)))
+    return blocks
 
 
 def cleared_intervals(views: Sequence[View], block_ids: Sequence[int]) -> tuple[Interval, ...]:
