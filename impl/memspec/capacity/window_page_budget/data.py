@@ -17,6 +17,7 @@ class Worker:
     means that there is no window. ``reserve`` tokens are kept for each request's next decode steps. ``radix_cache`` says whether a
     prefix cache keeps window pages alive, ``decode_radix`` whether full pages of that cache may be evicted here. A worker without
     ``window_pool`` has the full pool only; ``tail_allocation`` says whether the allocator can leave out the pages before the window.
+    ``radix_tail``: the window's part begins where a decode radix cache needs it, from 0.5.19 on.
     """
 
     page_size: int
@@ -26,6 +27,7 @@ class Worker:
     decode_radix: bool = False
     window_pool: bool = True
     tail_allocation: bool = True
+    radix_tail: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ RELEASED = (
     fault("coupled-pools", "fits-is-resumed tail-pages", "reported", "review of sgl-project/sglang PR #37506",
           "Asks the same of both pools, the larger of the two needs, and refuses requests that fit.",
           demand=pricing.priced(pricing.coupled)),
-    fault("counted-not-evicted", "evict-before-allocate", "reported", "SGLang before 0.5.21, sgl-project/sglang PR #40309",
+    fault("counted-not-evicted", "evict-before-allocate", "reported", "SGLang 0.5.19 and 0.5.20, sgl-project/sglang PR #40309",
           "Counts evictable window pages as available and asks for pages without evicting them.", make_room=running.full_only_evicted),
     fault("evictable-not-counted", "evict-before-allocate", "reported", "sgl-project/sglang PR #29662",
           "Calls the window pool full while a cache that nobody reads holds it.", evictable_counted=running.cache_not_counted),
@@ -112,7 +112,7 @@ BUDGETS = (
           admission_budget=running.retracted_in_tokens),
     fault("retracted-twice", "retracted-counted-once", "opposite", "",
           "Sets room aside for the queue before serving the queue.",
-          resume_budget=running.active_charged_a_page),
+          resume_budget=running.a_page_for_the_queue),
 )  # fmt: skip
 
 QUEUE = (

@@ -18,6 +18,11 @@ SINGLES = (NOTHING, Demand(300, 40), Demand(900, 900))
 RETRACTED = (Request("a", 129), Request("b", 5, 3), Request("c", 64, 1, True))
 
 
+def promised(budget: tuple[int, int]) -> Budget:
+    """Below 0 nothing is promised, and a budget that ends there says the same."""
+    return Budget(*(max(0, tokens) for tokens in budget))
+
+
 @CHECKS.clause(
     lambda: (
         *((*case, NOTHING) for case in pools_and_loads()),
@@ -32,8 +37,11 @@ RETRACTED = (Request("a", 129), Request("b", 5, 3), Request("c", 64, 1, True))
 def active_reserve(budgeter: Budgeter, case: tuple[Worker, PoolState, Load, Demand]) -> None:
     worker, state, load, single = case
     if single == NOTHING:
-        expect(budgeter.resume_budget(worker, state, load).full, due_budget(worker, state, load).full)
-    expect(budgeter.admission_budget(*case[:3], (), single).full, due_budget(*case[:3], (), single).full)
+        expect(
+            promised(budgeter.resume_budget(worker, state, load)).full, promised(due_budget(worker, state, load)).full
+        )
+    seen = promised(budgeter.admission_budget(*case[:3], (), single))
+    expect(seen.full, promised(due_budget(*case[:3], (), single)).full)
 
 
 @CHECKS.clause(
@@ -47,22 +55,27 @@ def active_reserve(budgeter: Budgeter, case: tuple[Worker, PoolState, Load, Dema
 def window_growth_bound(budgeter: Budgeter, case: tuple[Worker, PoolState, Load, Demand]) -> None:
     worker, state, load, single = case
     if single == NOTHING:
-        expect(budgeter.resume_budget(worker, state, load).window, due_budget(worker, state, load).window)
-    expect(budgeter.admission_budget(*case[:3], (), single).window, due_budget(*case[:3], (), single).window)
+        expect(
+            promised(budgeter.resume_budget(worker, state, load)).window,
+            promised(due_budget(worker, state, load)).window,
+        )
+    seen = promised(budgeter.admission_budget(*case[:3], (), single))
+    expect(seen.window, promised(due_budget(*case[:3], (), single)).window)
 
 
 @CHECKS.clause(pools_and_loads, facet=Budgeter)
 def retracted_counted_once(budgeter: Budgeter, case: Pool) -> None:
     pools = 2 if case[0].window_pool else 1
-    expect(budgeter.admission_budget(*case, RETRACTED, NOTHING)[:pools], due_budget(*case, RETRACTED, NOTHING)[:pools])
-    expect(budgeter.resume_budget(*case)[:pools], due_budget(*case)[:pools])
+    seen, due = budgeter.admission_budget(*case, RETRACTED, NOTHING), due_budget(*case, RETRACTED, NOTHING)
+    expect(promised(seen)[:pools], promised(due)[:pools])
+    expect(promised(budgeter.resume_budget(*case))[:pools], promised(due_budget(*case))[:pools])
 
 
 @CHECKS.clause(pools_and_loads, facet=Budgeter)
 def budget_within_free(budgeter: Budgeter, case: Pool) -> None:
     worker, state, _ = case
     most = (state.full_available + state.full_evictable * worker.decode_radix, state.window_available)
-    for budget in (budgeter.resume_budget(*case), budgeter.admission_budget(*case, (), NOTHING)):
+    for budget in map(promised, (budgeter.resume_budget(*case), budgeter.admission_budget(*case, (), NOTHING))):
         if budget.full > most[0] or budget.window > most[1]:
             raise Violation(tuple(budget), f"at most {most}")
 

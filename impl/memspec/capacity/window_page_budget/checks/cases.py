@@ -108,7 +108,7 @@ def full_queues() -> Iterator[Trace]:
         small = {"do": "retract", "name": "small", "prompt": 1}
         huge = {"do": "retract", "name": "huge", "prompt": full * worker.page_size + 1}
         new, late = ({"do": "admit", "name": name, "prompt": 1} for name in ("new", "late"))
-        back, one = {"do": "retract", "name": "r0"}, {"do": "resume", "slots": 1}
+        back, one = {"do": "retract", "name": "r1"}, {"do": "resume", "slots": 1}
         some = {"do": "resume", "only": (f"r{number - 2}", f"r{number - 1}")}
         leave = ({"do": "finish", "cache": True}, {"do": "decode"}, {"do": "finish"})
         begin = (huge, arrivals[0], new, *arrivals[1:], small, {"do": "resume"}, back, one)

@@ -37,9 +37,17 @@ def pages_of(worker: Worker, tokens: int) -> Charge:
     windowed = worker.window is not None and worker.window > 0
     leaves_out = worker.tail_allocation and worker.page_size > 1 and windowed
     oldest = max(0, tokens - (worker.window or 0)) if leaves_out else 0
+    if leaves_out and worker.radix_tail:
+        oldest = radix_start(tokens, worker.window or 0, worker.page_size)
     whole = {position // worker.page_size for position in range(tokens)}
     kept = {position // worker.page_size for position in range(oldest, tokens)} if worker.window_pool else set()
     return Charge(len(whole), len(kept))
+
+
+def radix_start(tokens: int, window: int, page: int) -> int:
+    """The last page boundary that leaves the window, or a page, and one token more behind it."""
+    early_enough = [start for start in range(0, tokens + 1, page) if tokens - 1 - start >= max(window, page)]
+    return max(early_enough, default=0)
 
 
 @cache

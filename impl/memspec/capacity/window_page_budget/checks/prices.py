@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from memspec.capacity.window_page_budget.checks.cases import REAL, Priced, priced
 from memspec.capacity.window_page_budget.checks.facets import CHECKS, Gate, Pricer
 from memspec.capacity.window_page_budget.checks.model import due_demand, pages_of, stored
-from memspec.capacity.window_page_budget.data import Request, Worker
+from memspec.capacity.window_page_budget.data import Charge, Demand, Request, Worker
 from memspec.conformance import Violation, expect, refused
+
+
+def demanded(pricer: Pricer, case: Priced) -> Demand:
+    return Demand(*pricer.demand(*case))
 
 
 def lengths() -> Iterator[Request]:
@@ -17,7 +21,7 @@ def lengths() -> Iterator[Request]:
 
 @CHECKS.clause(lengths, facet=Pricer)
 def last_token(pricer: Pricer, request: Request) -> None:
-    expect(pricer.demand(Worker(1, reserve=0), request).full, stored(request))
+    expect(demanded(pricer, (Worker(1, reserve=0), request)).full, stored(request))
 
 
 def paged() -> Iterator[Priced]:
@@ -26,12 +30,12 @@ def paged() -> Iterator[Priced]:
 
 @CHECKS.clause(paged, facet=Pricer)
 def whole_pages(pricer: Pricer, case: Priced) -> None:
-    expect(pricer.demand(*case).full, due_demand(*case).full)
+    expect(demanded(pricer, case).full, due_demand(*case).full)
 
 
 @CHECKS.clause(lambda: ((w, r) for w, r in priced() if w.page_size > 1 and not w.window_pool), facet=Pricer)
 def plain_pools_too(pricer: Pricer, case: Priced) -> None:
-    expect(pricer.demand(*case).full, due_demand(*case).full)
+    expect(demanded(pricer, case).full, due_demand(*case).full)
 
 
 @CHECKS.clause(
@@ -44,7 +48,7 @@ def plain_pools_too(pricer: Pricer, case: Priced) -> None:
     facet=Pricer,
 )
 def reserve_after_rounding(pricer: Pricer, case: Priced) -> None:
-    expect(tuple(pricer.demand(*case)), tuple(due_demand(*case)))
+    expect(demanded(pricer, case), due_demand(*case))
 
 
 @CHECKS.clause(
@@ -57,7 +61,7 @@ def reserve_after_rounding(pricer: Pricer, case: Priced) -> None:
     facet=Pricer,
 )
 def window_reserve_with_radix(pricer: Pricer, case: Priced) -> None:
-    expect(pricer.demand(*case).window, due_demand(*case).window)
+    expect(demanded(pricer, case).window, due_demand(*case).window)
 
 
 def tailed() -> Iterator[Priced]:
@@ -66,7 +70,7 @@ def tailed() -> Iterator[Priced]:
 
 @CHECKS.clause(tailed, facet=Pricer)
 def tail_pages(pricer: Pricer, case: Priced) -> None:
-    expect(pricer.demand(*case).window, due_demand(*case).window)
+    expect(demanded(pricer, case).window, due_demand(*case).window)
 
 
 @CHECKS.clause(
@@ -79,7 +83,7 @@ def tail_pages(pricer: Pricer, case: Priced) -> None:
     facet=Pricer,
 )
 def full_length_without_tail(pricer: Pricer, case: Priced) -> None:
-    expect(pricer.demand(*case).window, due_demand(*case).window)
+    expect(demanded(pricer, case).window, due_demand(*case).window)
 
 
 @CHECKS.clause(
@@ -93,17 +97,15 @@ def full_length_without_tail(pricer: Pricer, case: Priced) -> None:
 )
 def page_of_one(pricer: Pricer, case: Priced) -> None:
     worker, request = case
-    expect(
-        tuple(pricer.demand(worker, request)), (request.prompt + 3, request.prompt + (3 if worker.radix_cache else 0))
-    )
+    expect(demanded(pricer, case), (request.prompt + 3, request.prompt + (3 if worker.radix_cache else 0)))
 
 
 @CHECKS.clause(priced, facet=Pricer)
 def charge_is_demand(pricer: Pricer, case: Priced) -> None:
     worker, request = case
     pages = pages_of(worker, stored(request))
-    expect(tuple(pricer.charge(worker, stored(request))), tuple(pages))
-    counted = pricer.demand(worker, request).full - worker.reserve
+    expect(Charge(*pricer.charge(worker, stored(request))), pages)
+    counted = demanded(pricer, case).full - worker.reserve
     expect(counted, pages.full * worker.page_size)
 
 

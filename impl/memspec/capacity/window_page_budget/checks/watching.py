@@ -15,6 +15,12 @@ Outcome = Mapping[str, Any]
 Replay = Callable[..., Sequence[Outcome]]
 
 
+def grown(request: Request) -> Request:
+    """After one decode step. A rebootstrap has stored every token, and samples the next one."""
+    sampled = request.outputs + (1 if request.rebootstrap else 0)
+    return replace(request, outputs=max(sampled, 1) + 1, rebootstrap=False)
+
+
 @dataclass
 class Books:
     """What the outcomes so far say: who runs, who waits, and pages that are free or cached, [full, window]."""
@@ -47,6 +53,13 @@ class Books:
             self.cached[1] * page,
         )
 
+    def present(self, event: Mapping[str, Any], outcome: Outcome) -> tuple[str, ...]:
+        """Who has to be there after the event: whoever was, unless it ends, gives its pages up, or outgrows the pools."""
+        gone = (event.get("name"), outcome.get("finished"))
+        after = {name: grown(of) if event["do"] == "decode" else of for name, of in self.running.items()}
+        staying = [name for name, of in after.items() if self.possible(due_demand(self.worker, of))]
+        return (*self.queued, *(name for name in staying if name not in gone))
+
     def enter(self, event: Mapping[str, Any], outcome: Outcome) -> None:
         """Follow one outcome."""
         known = {**self.queued, **self.running}
@@ -60,9 +73,7 @@ class Books:
         self.queued = {name: known[name] for name in outcome["queued"]}
         if event["do"] == "decode":
             for name in before & set(self.running):
-                request = self.running[name]
-                sampled = request.outputs + (1 if request.rebootstrap else 0)
-                self.running[name] = replace(request, outputs=max(sampled, 1) + 1, rebootstrap=False)
+                self.running[name] = grown(self.running[name])
         self.free, self.cached = list(outcome["free"]), list(outcome["cached"])
 
 
@@ -77,6 +88,7 @@ class Seen:
     stopped: str = ""
     admitted: bool = False
     queued: tuple[str, ...] | None = None
+    present: tuple[str, ...] = ()
     total: tuple[int, int] = (0, 0)
 
     def row(self) -> dict[str, object]:
@@ -97,10 +109,11 @@ def watch(replay: Replay, trace: Trace, rereading: bool = False) -> list[Seen]:
         raise Violation(
             f"refusal {str(refusal)!r}", "pages for every admitted request", until(replay, trace)
         ) from refusal
+    worker = replace(worker, radix_tail=rereading and worker.decode_radix)
     books = Books(worker, (full, window), free=[full, window])
     rows: list[Seen] = []
     for event, outcome in zip(events, outcomes, strict=True):
-        rows.append(due(books, event, outcome, rereading))
+        rows.append(replace(due(books, event, outcome, rereading), present=books.present(event, outcome)))
         books.enter(event, outcome)
         held = books.held()
         rows[-1] = replace(rows[-1], total=tuple(books.free[p] + books.cached[p] + held[p] for p in (0, 1)))  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from memspec.capacity.window_page_budget.reference.budget import admission_budge
 from memspec.capacity.window_page_budget.reference.demand import (
     charge,
     check_fits,
+    decode_radix_start,
     demand,
     fill,
     page_count,
@@ -14,12 +15,7 @@ from memspec.capacity.window_page_budget.reference.demand import (
     window_start,
     window_tail,
 )
-from memspec.capacity.window_page_budget.reference.later import (
-    decode_radix_start,
-    replay_rereading,
-    reread_budget,
-    resume_rereading,
-)
+from memspec.capacity.window_page_budget.reference.later import replay_rereading, reread_budget, resume_rereading
 from memspec.capacity.window_page_budget.reference.pools import (
     Pools,
     allocations,

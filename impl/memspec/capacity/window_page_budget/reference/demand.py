@@ -61,10 +61,17 @@ def window_start(tokens: int, window: int | None, page_size: int) -> int:
     return max(0, tokens - window) // page_size * page_size
 
 
+def decode_radix_start(tokens: int, window: int, page_size: int) -> int:
+    """The same with a decode radix cache (0.5.19): one token, and at least one page, further back."""
+    return max(0, tokens - 1 - max(window, page_size)) // page_size * page_size
+
+
 def window_tail(worker: Worker, tokens: int) -> int:
     """Tokens that the window pool stores of ``tokens``: all without tail mode, else those from the window's first page on."""
     if not tail_mode(worker):
         return tokens
+    if worker.radix_tail and worker.window is not None and worker.window > 0:
+        return tokens - decode_radix_start(tokens, worker.window, worker.page_size)
     return tokens - window_start(tokens, worker.window, worker.page_size)
 
 

@@ -2,7 +2,7 @@
 
 Source: sgl-project/sglang 0.5.19 (window budget read anew, evictable window pages count, new requests evict them), 0.5.21
 (full budget too; the allocator is asked whether a request fits) and PR #40309 (a pass evicts the pages that it counted). The
-demand of a request is the same.
+demand of a request is the same, but for the tail that a decode radix cache needs (0.5.19).
 """
 
 from __future__ import annotations
@@ -17,11 +17,6 @@ from memspec.capacity.window_page_budget.reference.demand import charge, demand,
 from memspec.capacity.window_page_budget.reference.pools import Pools, evict, report
 from memspec.capacity.window_page_budget.reference.queue import misfit
 from memspec.capacity.window_page_budget.reference.scheduler import Policy, allocate, replay_with
-
-
-def decode_radix_start(tokens: int, window: int, page_size: int) -> int:
-    """First token kept in the window pool where a decode radix cache is on (0.5.19): one token, and at least one page, further back."""
-    return max(0, tokens - 1 - max(window, page_size)) // page_size * page_size
 
 
 def evictable_counted(state: PoolState) -> PoolState:
@@ -72,4 +67,5 @@ def replay_rereading(
     worker: Worker, full_pages: int, window_pages: int, events: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The events of ``replay`` on a worker that re-reads and evicts. Raises PagesRefused where an admitted request gets no pages."""
-    return replay_with(worker, full_pages, window_pages, events, Policy(resume_rereading, evictable_counted, make_room))
+    tailed = replace(worker, radix_tail=worker.decode_radix)
+    return replay_with(tailed, full_pages, window_pages, events, Policy(resume_rereading, evictable_counted, make_room))

@@ -123,7 +123,7 @@ def allocations(full_pages: int, window_pages: int, events: Iterable[Mapping[str
     """Replay ``{"do": "take" | "resize", "owner", "full", "window"}`` (pages) and ``{"do": "release", "owner"}``.
 
     Each outcome has ``rejected`` (the pool that lacks pages, "" when granted), the pages ``free`` in both pools, and the page
-    ids of each owner in ``held``. Raises PagesRefused for a stranger.
+    ids of each owner in ``held``. Raises PagesRefused for a stranger and for an unknown event.
     """
     pools, outcomes = empty_pools(full_pages, window_pages, 1), []
     for event in events:
@@ -132,8 +132,10 @@ def allocations(full_pages: int, window_pages: int, events: Iterable[Mapping[str
             pools = release(pools, event["owner"])
         elif event["do"] == "resize":
             pools, lack = resize(pools, event["owner"], Charge(event["full"], event["window"]))
-        else:
+        elif event["do"] == "take":
             pools, lack = take(pools, event["owner"], Charge(event["full"], event["window"]))
+        else:
+            raise PagesRefused(f"no event {event['do']!r}; take, resize and release are known")
         outcomes.append(
             {
                 "rejected": lack,

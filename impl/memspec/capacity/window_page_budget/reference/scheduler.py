@@ -99,7 +99,12 @@ def resume_and_allocate(
 
 
 def retract(worker: Worker, state: State, request: Request) -> tuple[State, Outcome]:
-    """Put a request at the end of the queue; a running one gives its pages back. One that can never fit is rejected, not queued."""
+    """Put a request at the end of the queue; a running one gives its pages back. One that can never fit is rejected, not queued.
+
+    Raises PagesRefused for one that waits already.
+    """
+    if any(r.name == request.name for r in state.retracted):  # masked by the allocator, once both come back
+        raise PagesRefused(f"{request.name} waits already; it can be retracted once")
     if running := [r for r in state.running if r.name == request.name]:
         request = running[0]
         rest = tuple(r for r in state.running if r is not request)
@@ -161,7 +166,10 @@ def finish(worker: Worker, state: State, name: str, cache: bool) -> tuple[State,
 
 
 def step(worker: Worker, state: State, event: Mapping[str, Any], policy: Policy) -> tuple[State, Outcome]:
-    """The state after one event, and what was seen. Raises PagesRefused for a request that does not run, or a broken promise."""
+    """The state after one event, and what was seen.
+
+    Raises PagesRefused for an unknown event, for a request that does not run or waits already, and for a broken promise.
+    """
     kind, slots = event["do"], event.get("slots", SLOTS)
     if kind == "decode":
         return decode(worker, state, policy)
@@ -173,11 +181,13 @@ def step(worker: Worker, state: State, event: Mapping[str, Any], policy: Policy)
         return state, {"resumed": list(plan.resumed), "stopped": plan.stopped}
     if kind == "finish":
         return finish(worker, state, event.get("name", ""), event.get("cache", False))
-    name = event["name"]
+    name = event.get("name", "")
     if kind == "retract":
         lengths = (event.get("prompt", 0), event.get("outputs", 0), event.get("rebootstrap", False))
         return retract(worker, state, Request(name, *lengths))
-    return admit(worker, state, Request(name, event["prompt"]), slots, policy)
+    if kind == "admit":
+        return admit(worker, state, Request(name, event["prompt"]), slots, policy)
+    raise PagesRefused(f"no event {kind!r}; retract, resume, admit, decode and finish are known")
 
 
 def replay(worker: Worker, full_pages: int, window_pages: int, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:

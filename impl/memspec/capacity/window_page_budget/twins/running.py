@@ -79,7 +79,7 @@ def retracted_in_tokens(
     return budget
 
 
-def active_charged_a_page(worker: Worker, state: PoolState, load: Load) -> Budget:
+def a_page_for_the_queue(worker: Worker, state: PoolState, load: Load) -> Budget:
     return reference.admission_budget(worker, state, load, [Request("the head of the queue", worker.page_size)])
 
 
