@@ -257,3 +257,15 @@ def test_each_reported_defect_wipes_what_the_thread_says() -> None:
         if cases.beyond(cases.due((view,), (block,)), wiped) != cases.due((view,), (block,))
     ]
     assert lost == [(0, 99), (2, 98), (3, 98)]
+
+
+def test_ids_that_can_be_read_once_are_not_lost_to_the_check() -> None:
+    view = View("layer", 0, (4, 16), (16, 1), 1)
+    assert cleared_intervals((view,), iter((1, 3))) == ((16, 32), (48, 64))  # type: ignore[arg-type]
+    with pytest.raises(ZeroingRefused, match="block 4 "):
+        cleared_intervals((view,), iter((1, 4)))  # type: ignore[arg-type]
+
+
+def test_a_load_that_is_named_twice_restores_the_blocks_of_both() -> None:
+    events = [keeping.load("a", 5), keeping.load("a", 6), keeping.ended("a", 5, 6)]
+    assert reference.duty(events)[-1]["pending"] == (5, 6)

@@ -145,7 +145,9 @@ INDEXER = replace(LATENT, head_size=132, block=64, tp=2, dcp=2)  # 128 B of keys
 
 
 @CHECKS.clause(
-    lambda: [(size, pitch) for size in (1, 7, 8, 9, 15, 63, 132, 4097, 40007) for pitch in (size, size + 1, 2 * size)],
+    lambda: [
+        (size, pitch) for size in (1, 7, 8, 9, 15, 63, 132, 4097, 40007, 70001) for pitch in (size, size + 1, 2 * size)
+    ],
     Transfers,
 )
 def whole_fragment(transfers: Transfers, case: tuple[int, int]) -> None:
