@@ -1,0 +1,50 @@
+"""The wrong halves of the broken twins of the simulator; the others are in ``twins``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from memspec.capacity.dynamic_speculation.data import Hypotheses, Mode, Report, Role, World
+from memspec.capacity.dynamic_speculation.reference import scheduling, simulator
+
+
+def different_ks(ks: Sequence[int]) -> int:
+    return len(set(ks)) - 1
+
+
+def zero_not_counted(rows: Sequence[Any], latencies: Sequence[int], preempted: int, now: int) -> Report:
+    return simulator.summed(rows, latencies, preempted, now)._replace(zero_forwards=0)
+
+
+def against_static(found: dict[str, Report]) -> Fraction:
+    return Fraction(found["dynamic"].microseconds, found["static"].microseconds) - 1
+
+
+def none_is_k_zero(world: World, readings: Hypotheses = simulator.AS_READ) -> dict[str, Report]:
+    idle = replace(world, schedule=((1, world.max_batch, 0),))
+    return {**simulator.compared(world, readings), "none": simulator.simulate(idle, "dynamic", readings)}
+
+
+def without_none(world: World, readings: Hypotheses = simulator.AS_READ) -> dict[str, Report]:
+    found = simulator.compared(world, readings)
+    return {"none": found["static"], "static": found["static"], "dynamic": found["dynamic"]}
+
+
+def places_tangled(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_before: int) -> int:
+    return 0 if mode == "none" else world.k_max
+
+
+def places_of_the_synced(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_before: int) -> int:
+    given = scheduling.places(world, mode, readings, role, k_now, k_before)
+    return 0 if readings.sync == "catch-up" else given
+
+
+def no_bonus(acceptance: Fraction, k: int) -> Fraction:
+    return simulator.expected_tokens(acceptance, k) - 1
+
+
+def independent(acceptance: Fraction, k: int) -> Fraction:
+    return 1 + acceptance * k
