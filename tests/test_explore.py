@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memspec.compose import Machine, Network, compose
 from memspec.conformance import NotExercised, Violation
-from memspec.explore import Moved, Rejected, World, diagram, event_name, explore, require, stepwise, verdict
+from memspec.explore import Moved, Rejected, World, WorldError, diagram, event_name, explore, require, stepwise, verdict
 
 Graph = dict[int, list[int]]
 
@@ -118,8 +118,9 @@ def test_require_raises_the_violation_with_its_table_and_knows_its_invariants() 
     with pytest.raises(Violation) as broken:
         require(found, "not bad", "good states only")
     assert broken.value.trace == ({"step": 1, "event": "go", "with": "1"},)
-    with pytest.raises(ValueError, match="'no such' is not one of not bad"):
-        require(found, "no such", "")
+    for ask in (lambda: require(found, "no such", ""), lambda: verdict(found, "no such")):
+        with pytest.raises(WorldError, match="'no such' is not one of not bad"):
+            ask()
 
 
 def test_diagram_leaves_out_rejected_events() -> None:
@@ -276,6 +277,59 @@ def test_each_machine_step_is_worked_out_once_per_state_and_event() -> None:
     found = explore(world)
     assert len(calls) == len(set(calls))
     assert len(found.states) > 10 * len({server for _, server, _, _ in map(world.view, found.states)})
+
+
+def counting(network: Network, needed: int, misfortunes: frozenset[str] = frozenset()) -> World:
+    """One message, and a receiver that is content after ``needed`` of them, or after a crash."""
+    return compose(
+        {
+            "sender": Machine(0, lambda n, event: Moved(n + 1, (("receiver", "tell"),)), lambda n: [] if n else ["go"]),
+            "receiver": Machine(0, lambda n, event: Moved(9 if event == "crash" else n + 1),
+                                lambda n: ["crash"] if misfortunes else [], misfortunes=misfortunes),
+        },
+        network,
+        lambda sender, receiver, flight: "content" if receiver >= needed else "",
+    )  # fmt: skip
+
+
+def test_nobody_waits_for_a_copy_a_loss_or_a_crash() -> None:
+    assert explore(counting(Network(duplicates=1), needed=1)).stuck is None
+    waits = explore(counting(Network(duplicates=1), needed=2))
+    assert waits.terminals == {"content": 1}  # reached, by a copy
+    assert waits.stuck is not None
+    assert waits.stuck.trace == ()
+    crashes = explore(counting(Network(), 2, misfortunes=frozenset({"crash"})), limit=100)
+    assert crashes.terminals
+    assert crashes.stuck is not None
+
+
+@dataclass(unsafe_hash=True)
+class Tally:
+    count: int = 0
+
+
+def changed_in_place(state: Tally) -> Tally:
+    state.count += 1
+    return state
+
+
+def test_worlds_that_cannot_be_searched_are_refused_by_name() -> None:
+    def alone(step: Any) -> World:
+        return compose({"a": Machine(Tally(), step, lambda s: ["go"])}, Network(), lambda *parts: "")
+
+    for step, why in (
+        (lambda s, e: Moved(changed_in_place(s)), "machine a changed the state that it was given with 'go'"),
+        (lambda s, e: None, "machine a answered 'go' with None; it must be Moved or Rejected"),
+        (lambda s, e: Moved(s, (("nobody", "hello"),)), "machine a sends to 'nobody'; it must be one of a"),
+        (lambda s, e: Rejected(""), "a refusal gives '' as its reason"),
+    ):
+        with pytest.raises(WorldError, match=why):
+            explore(alone(step))
+    with pytest.raises(WorldError, match="the step of 'go' changed the state"):
+        explore(stepwise(Tally(), lambda s: ["go"], lambda s, e: changed_in_place(s), lambda s: ""))
+    for name in ("losses", "duplicates"):
+        with pytest.raises(WorldError, match=f"{name} is -1; it must be at least 0"):
+            asking(Network(**{name: -1}))
 
 
 def test_event_names() -> None:

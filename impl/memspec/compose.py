@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memspec.explore import Event, Invariant, Move, Moved, Rejected, State, World, event_name, event_row
+from memspec.explore import Event, Invariant, Move, Moved, Rejected, State, World, WorldError, event_name, event_row
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,14 @@ class Machine:
     """One side of a conversation. ``events`` are what it, or its surroundings, may do of its own accord in a state.
 
     An ``at_once`` machine (a client, an observer) gets effects in the step that sends them, not over the network; it
-    must neither refuse nor send.
+    must neither refuse nor send. ``misfortunes`` names those of its ``events`` that nobody may wait for: a crash, a failure.
     """
 
     initial: State
     step: Callable[[State, Event], Moved | Rejected]
     events: Callable[[State], Iterable[Event]] = lambda state: ()
     at_once: bool = False
+    misfortunes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,14 @@ def compose(
     ``terminal``, each invariant and ``show`` (further columns of the event table) take the machines' states in order,
     then the messages under way, a tuple of ``(machine, event)``. Events are named ``prefill append`` (of its own
     accord), ``prefill gets seal`` (delivered), ``prefill gets copy of seal`` (delivered and still under way), ``lost
-    seal``. A refused message is consumed all the same.
+    seal``. A refused message is consumed all the same. Copies, losses and ``misfortunes`` are no ways to an end.
+
+    Raises WorldError for a bound below 0; the search does for a step that changes the state it is given, that answers
+    with something else than Moved or Rejected, or that sends to nobody of ``machines``.
     """
+    for name, bound in (("losses", network.losses), ("duplicates", network.duplicates)):
+        if bound is not None and bound < 0:
+            raise WorldError(f"{name} is {bound}; it must be at least 0, or None for no bound")
     order, sides = tuple(machines), tuple(machines.values())
     place = {name: i for i, name in enumerate(order)}
     known = [_Ids(machine.initial) for machine in sides]
@@ -70,9 +77,18 @@ def compose(
 
     def outcome(side: int, state: int, event: Event) -> tuple[Any, str]:
         """(next state, messages to send, effects on observers), and the reason of a refusal; all as numbers."""
-        after = sides[side].step(known[side].things[state], event)
+        given = known[side].things[state]
+        after = sides[side].step(given, event)
+        if known[side].numbers.get(given) != state:
+            raise WorldError(
+                f"machine {order[side]} changed the state that it was given with {event!r}; it must be pure"
+            )
         if isinstance(after, Rejected):
             return None, after.reason
+        if not isinstance(after, Moved):
+            raise WorldError(f"machine {order[side]} answered {event!r} with {after!r}; it must be Moved or Rejected")
+        if strangers := [to for to, _ in after.effects if to not in place]:
+            raise WorldError(f"machine {order[side]} sends to {strangers[0]!r}; it must be one of {', '.join(order)}")
         direct = tuple((place[to], effect) for to, effect in after.effects if sides[place[to]].at_once)
         sends = tuple(messages.of(effect) for effect in after.effects if not sides[place[effect[0]]].at_once)
         return (known[side].of(after.state), sends, direct), ""
@@ -92,7 +108,7 @@ def compose(
                 reply, reason = outcome(*key)
                 if reason or reply[1] or reply[2]:
                     deed = f"refused it: {reason}" if reason else "sent something"
-                    raise ValueError(f"machine {order[to]} must take {effect!r} at once and send nothing; it {deed}")
+                    raise WorldError(f"machine {order[to]} must take {effect!r} at once and send nothing; it {deed}")
                 seen[key] = reply[0]
             new[to] = seen[key]
         return tuple(new)
@@ -143,7 +159,13 @@ def compose(
     def row(event: Event, *parts: State) -> Mapping[str, object]:
         return {**event_row(event), **show(*parts)}
 
-    return World((0,) * (len(sides) + 1), moves, terminal, invariants or {}, row, view)
+    unlucky = frozenset(f"{name} {event}" for name, machine in machines.items() for event in machine.misfortunes)
+
+    def misfortune(event: Event) -> bool:
+        name = event_name(event)
+        return name in unlucky or name.startswith("lost ") or " gets copy of " in name
+
+    return World((0,) * (len(sides) + 1), moves, terminal, invariants or {}, row, view, misfortune)
 
 
 class _Ids:

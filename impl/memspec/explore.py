@@ -2,8 +2,9 @@
 
 A *world* says how it starts and which moves each of its states has. The search is breadth-first, so the first state
 that breaks an invariant is reached by a shortest path; that path becomes the event table of a
-:class:`memspec.conformance.Violation`. "Never stuck" means that a terminal state stays reachable from every state. A
-search that hit its bound is "incomplete": it may have found a counterexample, it never says "holds".
+:class:`memspec.conformance.Violation`. "Never stuck" means that a terminal state stays reachable from every state, by
+moves that one may wait for: not by a crash or a copy that the network happens to make. A search that hit its bound is
+"incomplete": it may have found a counterexample, it never says "holds".
 
 Two ways to make a world: :func:`stepwise`, from one ``step(state, event)``; and :func:`memspec.compose.compose`, from
 machines that send each other messages over a network that may lose, duplicate, delay and reorder them.
@@ -28,11 +29,19 @@ Move = tuple[Event, State, str]  # the event, the state after it, and why it was
 Invariant = Callable[..., "str | None"]  # None when all is well, else what is wrong
 
 
+class WorldError(ValueError):
+    """A world cannot be searched as it is written; names the machine or the value, and what is asked of it."""
+
+
 @dataclass(frozen=True)
 class Rejected:
-    """A machine's refusal of an event; its state is unchanged."""
+    """A machine's refusal of an event; its state is unchanged. Raises WorldError without a reason."""
 
     reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason:
+            raise WorldError(f"a refusal gives {self.reason!r} as its reason; it must name one")
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,8 @@ def event_row(event: Event, *parts: State) -> Mapping[str, object]:
 class World:
     """``terminal`` names the end that a state is, "" for none. ``row`` shows an event and the state that it led to.
 
-    ``view`` turns a state into the parts that ``terminal``, each invariant and ``row`` are given.
+    ``view`` turns a state into the parts that ``terminal``, each invariant and ``row`` are given. A ``misfortune`` is a
+    move that may happen and that nobody may wait for: "never stuck" finds its ways to an end without it.
     """
 
     initial: State
@@ -66,6 +76,7 @@ class World:
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
     row: Callable[..., Mapping[str, object]] = event_row
     view: Callable[[State], tuple[State, ...]] = lambda state: (state,)
+    misfortune: Callable[[Event], bool] = lambda event: False
 
 
 @dataclass(frozen=True)
@@ -110,11 +121,17 @@ def stepwise(
     invariants: Mapping[str, Invariant] | None = None,
     row: Callable[..., Mapping[str, object]] = event_row,
 ) -> World:
-    """A world of one machine: ``events`` may happen in a state, ``step`` gives the next state or refuses."""
+    """A world of one machine: ``events`` may happen in a state, ``step`` gives the next state or refuses.
+
+    The search raises WorldError for a ``step`` that changes the state it is given.
+    """
 
     def moves(state: State) -> Iterable[Move]:
         for event in events(state):
+            before = hash(state)
             after = step(state, event)
+            if hash(state) != before:
+                raise WorldError(f"the step of {event!r} changed the state that it was given; it must be pure")
             yield (event, state, after.reason) if isinstance(after, Rejected) else (event, after, "")
 
     return World(initial, moves, terminal, invariants or {}, row)
@@ -123,10 +140,10 @@ def stepwise(
 def explore(world: World, limit: int = 100_000) -> Exploration:
     """Search breadth-first until every state is known, or every invariant has its counterexample.
 
-    A state beyond ``limit`` is left out and the search is incomplete. Raises ValueError for a limit below 1.
+    A state beyond ``limit`` is left out and the search is incomplete. Raises WorldError for a limit below 1.
     """
     if limit < 1:
-        raise ValueError(f"limit is {limit} states; it must be at least 1")
+        raise WorldError(f"limit is {limit} states; it must be at least 1")
     states, number, came = [world.initial], {world.initial: 0}, [(-1, None)]
     edges: list[Event | None] = []
     targets, starts = array("q"), array("q", [0])
@@ -174,13 +191,15 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
             there = came[there][0]
         return Counterexample(message, tuple({"step": i, **row} for i, row in enumerate(reversed(rows), 1)), last)
 
-    trap = _first_stuck(len(states), targets, starts, ends) if complete else None
+    kinds = _by_identity(edges)
+    unlucky = {id(event) for event, _ in kinds if event is not None and world.misfortune(event)}
+    trap = _first_stuck(unlucky, edges, targets, starts, ends) if complete else None
     stuck = None
     if trap is not None:
         leaves = any(there != trap for there in targets[starts[trap] : starts[trap + 1]])
         stuck = path("an end is out of reach" if leaves else "nothing can happen any more", trap)
     accepted: Counter[str] = Counter()
-    for kind, count in _by_identity(edges):
+    for kind, count in kinds:
         if kind is not None:
             accepted[event_name(kind)] += count
     return Exploration(
@@ -203,12 +222,19 @@ def _by_identity(edges: Iterable[Event | None]) -> list[tuple[Event | None, int]
     return [(thing[key], count) for key, count in Counter(map(id, edges)).items()]
 
 
-def _first_stuck(count: int, targets: array[int], starts: array[int], ends: Iterable[int]) -> int | None:
-    """The state nearest to the start from which no end can be reached: walk the edges backwards from the ends."""
+def _first_stuck(
+    unlucky: set[int], edges: list[Event | None], targets: array[int], starts: array[int], ends: Iterable[int]
+) -> int | None:
+    """The state nearest to the start from which no end can be reached: walk the edges backwards from the ends.
+
+    ``unlucky`` are the identities of misfortunes. A refused one may be walked: a network only consumes it.
+    """
+    count = len(starts) - 1
     before: list[list[int]] = [[] for _ in range(count)]
     for here in range(count):
-        for there in targets[starts[here] : starts[here + 1]]:
-            before[there].append(here)
+        for i in range(starts[here], starts[here + 1]):
+            if id(edges[i]) not in unlucky:
+                before[targets[i]].append(here)
     saved, todo = bytearray(count), list(ends)
     for end in todo:
         saved[end] = 1
@@ -221,7 +247,12 @@ def _first_stuck(count: int, targets: array[int], starts: array[int], ends: Iter
 
 
 def verdict(found: Exploration, invariant: str | None) -> Literal["holds", "broken", "incomplete"]:
-    """What the search says about an invariant, or with None about "never stuck"."""
+    """What the search says about an invariant, or with None about "never stuck".
+
+    Raises WorldError for an invariant that the world does not have.
+    """
+    if invariant is not None and invariant not in found.world.invariants:
+        raise WorldError(f"invariant {invariant!r} is not one of {', '.join(found.world.invariants)}")
     if (found.stuck if invariant is None else found.broken.get(invariant)) is not None:
         return "broken"
     return "holds" if found.complete else "incomplete"
@@ -238,14 +269,13 @@ def require(
     """Decide a clause on a search: ``invariant`` holds (None: never stuck), and what the clause speaks of was reached.
 
     Raises Violation with the event table when it is broken; NotExercised when the search is incomplete or missed one of
-    the names; ValueError for an invariant that the world does not have.
+    the names; WorldError for an invariant that the world does not have.
     """
-    if invariant is not None and invariant not in found.world.invariants:
-        raise ValueError(f"invariant {invariant!r} is not one of {', '.join(found.world.invariants)}")
+    said = verdict(found, invariant)
     wrong = found.stuck if invariant is None else found.broken.get(invariant)
     if wrong is not None:
         raise Violation(wrong.message, due, wrong.trace)
-    if not found.complete:
+    if said == "incomplete":
         raise NotExercised(f"incomplete: the search stopped after {len(found.states):,} states")
     missed = [f"event {name}" for name in events if name not in found.events]
     missed += [f"rejection {name}" for name in rejections if name not in found.rejections]
