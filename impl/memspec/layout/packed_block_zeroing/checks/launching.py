@@ -35,7 +35,7 @@ def launch_fits(launcher: Launcher, case: Step) -> None:
 
 def steps() -> list[Step]:
     return [(spans, blocks, m) for spans, blocks, m in product(
-        ((37_376, 1_168), (4,), (16_384, 16_448, 40_000), (8_448, 41_984)), (1, 3), (1, 3, 132))] + [((4,), 4_100, 3)]  # fmt: skip
+        ((37_376, 1_168), (4,), (16_384, 16_448, 40_000), (8_448, 41_984)), (1, 3), (1, 3, 132))] + [((4,), 1_100, 3)]  # fmt: skip
 
 
 def programs(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
