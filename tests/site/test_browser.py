@@ -21,7 +21,10 @@ KINDS = ["", SPEC, "spec/terms/", "start/run/", *GALLERY]
 
 
 def found(page: Any, words: str, at_once: bool = False) -> list[str]:
-    """Addresses that the search offers; ``at_once`` leaves out those folded away as "more on this page". Material listens to keys: a filled field alone starts nothing."""
+    """Addresses that the search offers; ``at_once`` leaves out those folded away as "more on this page".
+
+    Material listens to keys: a filled field alone starts nothing.
+    """
     page.click("label.md-search__icon[for=__search]") if page.viewport_size["width"] < 960 else page.click(
         ".md-search__input"
     )
