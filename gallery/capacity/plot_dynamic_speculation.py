@@ -96,7 +96,7 @@ for axis, (name, run) in zip(axes, runs.items(), strict=True):
     )
     axis.set(ylabel="drafts a request", yticks=[0, 1, 2], title=f"counting {name} requests: {run.switches} changes")
 axes[-1].set(xlabel="step")
-axes[0].legend(loc="center right")
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %%
 # Three runs, one reading at a time
@@ -150,6 +150,8 @@ left.set(
     xlabel="requests at once", ylabel="tokens/s (model)", title="threshold between 4 and 5", xscale="log", yscale="log"
 )
 left.set_xticks([1, 2, 4, 8, 16, 32], ["1", "2", "4", "8", "16", "32"])
+left.set_yticks([100, 300, 1_000, 3_000], ["100", "300", "1,000", "3,000"])
+left.minorticks_off()
 left.legend()
 bars = range(len(readings))
 right.barh(bars, taxes.values(), color=[BLUE, GREEN, ORANGE, SKY, SKY])
@@ -182,23 +184,21 @@ plans = {
 figure, axis = exhibit.figure(
     title="Which of 256 batch sizes find a full graph, and how much of it is padding", height=2.9
 )
+rows = torch.zeros(len(plans), 256)
 for line, (graphs, find) in enumerate(plans.values()):
     for batch in range(1, 257):
-        query = table[batch] + 1
-        hit = find(graphs, batch, query)
-        share = 0.0 if hit is None else 1 - batch / hit.batch
-        axis.barh(
-            line,
-            1,
-            left=batch - 0.5,
-            height=0.7,
-            color=RED if hit is None else BLUE,
-            alpha=1 if hit is None else 1 - 0.85 * share,
-        )
+        hit = find(graphs, batch, table[batch] + 1)
+        rows[line, batch - 1] = -1 if hit is None else batch / hit.batch
+from matplotlib.colors import LinearSegmentedColormap
+
+useful = LinearSegmentedColormap.from_list("useful", ["#cfe3f3", BLUE])
+useful.set_under(RED)
+axis.imshow(rows, cmap=useful, vmin=0, vmax=1, aspect="auto", interpolation="nearest", extent=(0.5, 256.5, 2.5, -0.5))
+for edge in (0.5, 1.5):
+    axis.axhline(edge, color=exhibit.INK, linewidth=1)
 axis.axvline(16.5, color=exhibit.INK, linestyle="--", linewidth=1)
 axis.set(xlabel="requests in the decode batch (16 drafts left of the line, 2 right of it)", xlim=(0.5, 256.5))
 axis.set_yticks(range(len(plans)), plans)
-axis.invert_yaxis()
 from matplotlib.patches import Patch
 
 figure.legend(handles=[Patch(color=BLUE, label="full graph (paler: more padding)"), Patch(color=RED, label="in pieces or eager")],
@@ -283,28 +283,21 @@ require(curves["skipped"][-1] < curves["synced"][-1], "a skipped drafter loses a
 # %%
 # The tax on this device
 # ----------------------
-# On a CUDA device the shapes above are real CUDA graphs, and a step at K = 0 is timed with a drafter that is synced,
-# with one that owes, and without one. On the CPU the same buffers and the same dispatch are used, so the counts above
-# are those of CUDA; nothing is timed.
+# On a CUDA device the shapes above are real CUDA graphs, and a decode step of six requests is timed at K = 0 with a
+# drafter that is synced and without one; a drafter that owes its rows runs nothing in such a step. K is then switched
+# between 0 and 3, and the tax of the run is set against a run without a drafter. On the CPU the same buffers, the same
+# padding and the same dispatch are used, so the counts above are those of CUDA; nothing is timed.
 
 ROUNDS = 40
 
 
-def step_time(policy: str, with_drafter: bool) -> float:
-    """Median milliseconds of one decode step at K = 0 for six requests, after five unmeasured ones."""
-    target, drafter = runner(target_weights, [Graph(6, 1)]), runner(drafter_weights, [Graph(6, 1)])
-    given = (
-        torch.randint(0, 64, (6, 1), device=device),
-        torch.full((6,), 20, device=device),
-        torch.arange(6, device=device),
-    )
+def milliseconds(run: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Median time of one run on the device, after five unmeasured ones."""
     times = []
-    for _ in range(ROUNDS + 5):
+    for _ in range(rounds + 5):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
-        target.run(*given)
-        if with_drafter and policy == "every-step":
-            drafter.run(*given)
+        run()
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end))
@@ -312,10 +305,31 @@ def step_time(policy: str, with_drafter: bool) -> float:
 
 
 if device == "cuda":
-    none, synced = step_time("every-step", False), step_time("every-step", True)
+    given = (
+        torch.randint(0, 64, (6, 1), device=device),
+        torch.full((6,), 20, device=device),
+        torch.arange(6, device=device),
+    )
+    target, drafter = runner(target_weights, [Graph(6, 1)]), runner(drafter_weights, [Graph(6, 1)])
+    bare = runner(target_weights, [])
+    none = milliseconds(lambda: target.run(*given))
+    synced = milliseconds(lambda: (target.run(*given), drafter.run(*given)))
+    eager = milliseconds(lambda: bare.run(*given))
+    require(target.used.eager == drafter.used.eager == bare.used.replays == 0, "replays replay and eager runs do not")
     exhibit.metric("decode step without a drafter", none, unit="ms", benchmark=True)
     exhibit.metric("decode step at K = 0, drafter synced", synced, unit="ms", benchmark=True)
     exhibit.metric("tax of K = 0 on this small model", 100 * (synced / none - 1), unit="%", benchmark=True)
+    exhibit.metric("decode step without a graph", eager, unit="ms", benchmark=True)
+    pairs = {  # runners are made once: capture is not timed
+        "none": (runner(target_weights, shapes), runner(drafter_weights, [])),
+        "switched": (runner(target_weights, shapes), runner(drafter_weights, draft_shapes)),
+    }
+    for name, k_of, policy in (
+        ("none", lambda step, count: 0, "catch-up"),
+        ("switched", lambda step, count: switching[count], "every-step"),
+    ):
+        run_time = milliseconds(lambda pair=pairs[name], k=k_of, p=policy: serve(*pair, requests, k, p), rounds=5)
+        exhibit.metric(f"whole run, {name}", run_time, unit="ms", benchmark=True)
 else:
     print("no CUDA device: nothing is timed")
 

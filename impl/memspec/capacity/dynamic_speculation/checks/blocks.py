@@ -69,12 +69,12 @@ def ranks_agree(configured: Configured, case: tuple[Settings, tuple[int, ...]]) 
 
 
 @CHECKS.clause(
-    lambda: [(parallel(), True, "full"), (parallel(data_parallel=2), False, "full"),
-             (parallel(data_parallel=2, shared_count=True), True, "full"), (parallel(runner="V1"), True, "pieces"),
-             (parallel(runner="V1", method="suffix"), False, "full"), (parallel(method="suffix"), True, "full")],
+    lambda: [(parallel(), True), (parallel(data_parallel=2), False), (parallel(data_parallel=2, shared_count=True), True),
+             (parallel(runner="V1"), True), (parallel(runner="V1", method="suffix"), False),
+             (parallel(method="suffix"), True)],
     Configured,
 )  # fmt: skip
-def dropped_table_told(configured: Configured, case: tuple[Settings, bool, str]) -> None:
-    settings, kept, graphs = case
+def dropped_table_told(configured: Configured, case: tuple[Settings, bool]) -> None:
+    settings, kept = case
     resolved = granted(lambda: configured.resolve(settings))
-    expect((resolved.table is not None, resolved.graphs, bool(resolved.dropped)), (kept, graphs, not kept))
+    expect((resolved.table is not None, bool(resolved.dropped)), (kept, not kept))

@@ -28,7 +28,7 @@ class Comparison(Protocol):
     """Two released planners, to compare with."""
 
     def dense_table(self, schedule: Any, max_batch: int, k_max: int) -> tuple[int, ...]: ...
-    def fall_out(self, table: Sequence[int], grid: str, ceiling: int | None = None) -> Any: ...
+    def fall_out(self, table: Sequence[int], grid: str, ceiling: int | None = None, mixed: bool = False) -> Any: ...
 
 
 def table_in(subject: Any, data: Input) -> Any:
@@ -109,7 +109,7 @@ def dispatch(subject: Graphs, data: Input) -> Any:
 @CHECKS.operation(Comparison)
 def fall_out(subject: Comparison, data: Input) -> Any:
     """Batches without a full graph in vLLM 0.33.0's planner and dispatcher."""
-    found = subject.fall_out(table_in(subject, data), data["grid"], data.get("ceiling"))
+    found = subject.fall_out(table_in(subject, data), data["grid"], data.get("ceiling"), data.get("mixed", False))
     return {
         "dispatched": found.dispatched,
         "uncovered": found.uncovered,

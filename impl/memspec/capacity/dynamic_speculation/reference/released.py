@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from memspec.capacity.dynamic_speculation.data import Graph, Table
-from memspec.capacity.dynamic_speculation.reference.graphs import request_counts, tiers, whole_requests
+from memspec.capacity.dynamic_speculation.reference.graphs import LADDER_END, request_counts, tiers, whole_requests
 
 Grid = Literal["widest-only", "each-tier"]
 
@@ -23,11 +23,17 @@ class FallOut(NamedTuple):
     widest_covered: dict[int, int]  # by query length
 
 
-def shared_sizes(table: Table, grid: Grid, ceiling: int | None = None) -> tuple[int, ...]:
-    """Decode sizes in tokens: the ladder times the widest length alone (before PR #50488), or times each tier's."""
+def shared_sizes(table: Table, grid: Grid, ceiling: int | None = None, mixed: bool = False) -> tuple[int, ...]:
+    """Sizes in tokens: the ladder times the widest length alone (before PR #50488), or times each tier's.
+
+    ``mixed`` adds the ladder of tokens that steps with prompts use, as the default plan has it; ``ceiling`` is 512 there, and
+    1,024 on data-centre Blackwell.
+    """
     found = tiers(table)
     scaled = [(max(found)[0], len(table) - 1)] if grid == "widest-only" else found
     sizes = {count * query for query, widest in scaled for count in request_counts(widest)}
+    if mixed:
+        sizes |= set(request_counts(min(LADDER_END, 2 * (len(table) - 1) * max(found)[0])))
     return tuple(sorted(size for size in sizes if ceiling is None or size <= ceiling))
 
 
@@ -43,9 +49,9 @@ def next_size(graphs: Sequence[Graph], batch: int, query: int) -> Graph | None:
     return next((graph for graph in graphs if graph.tokens == size and graph.query == query), None)
 
 
-def fall_out(table: Table, grid: Grid, ceiling: int | None = None) -> FallOut:
+def fall_out(table: Table, grid: Grid, ceiling: int | None = None, mixed: bool = False) -> FallOut:
     """How many batches of the table run without a full graph, by what is dispatched and by what is captured."""
-    graphs = captured(table, shared_sizes(table, grid, ceiling))
+    graphs = captured(table, shared_sizes(table, grid, ceiling, mixed))
     shapes = [(batch, table[batch] + 1) for batch in range(1, len(table))]
     widest = {query: max((g.batch for g in graphs if g.query == query), default=0) for query, _ in tiers(table)}
     return FallOut(
