@@ -229,7 +229,7 @@ def ratio_always(serving: Serving) -> Fraction:
 
 def window_as_it_is(serving: Serving, tokens: int) -> int:
     fixed = sizes.capped_window(serving)
-    return min(fixed, tokens) if fixed is not None else int(tokens * sizes.window_share(serving))
+    return sizes.window_pool(serving, tokens) if fixed is not None else int(tokens * sizes.window_share(serving))
 
 
 def a_fifth_more(serving: Serving, tokens: int) -> int:

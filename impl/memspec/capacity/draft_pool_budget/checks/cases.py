@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from typing import TypeVar
@@ -24,6 +24,14 @@ class Budgeted:
 
     serving: Serving
     budget: int
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A serving that is to be refused, and what the refusal has to name."""
+
+    serving: Serving
+    named: tuple[str, ...]
 
 
 LLAMA_8B = Heads(32, 8, 128, 128)
@@ -137,3 +145,27 @@ def memories() -> tuple[Memory, ...]:
         Memory(80 * GIB, 60 * GIB, "0.95", multimodal=1, activation=9 * GIB),
         Memory(1001, 503, "0.5"),
     )
+
+
+@listed
+def settings() -> Iterator[Wrong]:
+    base = Serving(DEEPSEEK_V3, Parallel(8, 4), 64, dflash(), Window(Latent(4, 288)))
+    draft = Draft("EAGLE", layers=2)
+    for parallel, named in (
+        (Parallel(8, 3), ("3", "8")), (Parallel(4, 8), ("8", "4")), (Parallel(0), ("0", "1")),
+        (Parallel(8, 0), ("0", "1")), (Parallel(8, -2), ("-2", "1")), (Parallel(8, 2, 0), ("0", "1")),
+    ):  # fmt: skip
+        yield Wrong(replace(base, parallel=parallel), named)
+    yield Wrong(replace(base, page_size=0), ("0", "1"))
+    yield Wrong(replace(base, target=Heads(4, -2, 128, 128)), ("-2", "0"))
+    yield Wrong(replace(base, draft=Draft("DFLASH", Heads(4, 2, 128, 128, -1))), ("-1", "0"))
+    yield Wrong(replace(base, draft=Draft("MEDUSA", layers=1)), ("MEDUSA",))
+    yield Wrong(replace(base, draft=replace(draft, window_layers=2, local_layers=1)), ("2", "1"))
+    yield Wrong(replace(base, draft=replace(draft, window_layers=-1)), ("-1",))
+    for window, numbers in (
+        (Window(Latent(4, 288), "0"), ("0",)), (Window(Latent(4, 288), tokens=0), ("0",)),
+        (Window(Latent(4, 288), request_cap=-5), ("-5", "0")),
+    ):  # fmt: skip
+        yield Wrong(replace(base, window=window), numbers)
+    yield Wrong(replace(base, max_total_tokens=-1), ("-1", "0"))
+    yield Wrong(replace(base, other_stages=(640, -64)), ("-64", "0"))

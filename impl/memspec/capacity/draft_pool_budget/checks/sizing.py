@@ -120,12 +120,13 @@ class Scarce:
 @listed
 def scarce() -> Iterator[Scarce]:
     public, paged, capped = cases.plain()[0], cases.plain()[2], cases.windowed()[4]
-    yield Scarce(public, 114_687, ("114687", "0 tokens"))
-    yield Scarce(paged, 63 * sum(model.due_cell(paged)), ("63 tokens", "64"))
+    yield Scarce(public, 114_687, ("114687", "1"))
+    yield Scarce(paged, 63 * sum(model.due_cell(paged)), ("64",))
     yield Scarce(paged, -1, ("-1",))
     yield Scarce(replace(paged, max_total_tokens=63), 10**10, ("64",))
+    yield Scarce(replace(paged, max_total_tokens=0), 10**10, ("64",))
     yield Scarce(replace(paged, other_stages=(0,)), 10**10, ("64",))
-    yield Scarce(capped, 20_032 * model.due_cell(capped).target_window, ("0 tokens", "64"))
+    yield Scarce(capped, 20_032 * model.due_cell(capped).target_window, ("64",))
     yield Scarce(capped, 1_000, ("1000", "64"))
 
 
@@ -160,6 +161,8 @@ def narrow_windows() -> Iterator[Scarce]:
         serving = Serving(cases.DEEPSEEK_V3, Parallel(8, 4), page, dflash(None, cell=512),
                           Window(Latent(61, 288), "0.5", reach), max_total_tokens=2_048)  # fmt: skip
         yield Scarce(serving, 10**10, () if fits else ("1024", str(reach), str(page)))
+        by_requests = replace(serving, window=Window(Latent(61, 288), tokens=reach, request_cap=1_024))
+        yield Scarce(by_requests, 10**10, () if fits else ("1024", str(reach), str(page)))
 
 
 @CHECKS.clause(narrow_windows, Sizer)
@@ -175,7 +178,7 @@ def request_capped() -> Iterator[Budgeted]:
     for serving in cases.windowed()[4:]:
         yield from cases.budgets(serving)
         yield from cases.budgets(replace(serving, draft=None))
-    yield Budgeted(replace(cases.windowed()[5], max_total_tokens=3_200), 10**10)
+    yield from (Budgeted(replace(cases.windowed()[5], max_total_tokens=cap), 10**10) for cap in (3_200, 4_095))
 
 
 @CHECKS.clause(request_capped, Sizer)

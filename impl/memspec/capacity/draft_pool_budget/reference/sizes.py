@@ -72,9 +72,8 @@ def window_pool(serving: Serving, tokens: int) -> int:
     fixed, window = capped_window(serving), serving.window
     if window is None:
         return 0
-    if fixed is not None:
-        return min(fixed, tokens)
-    found = page_down(int(tokens * window_share(serving)), serving.page_size)
+    part = page_down(int(tokens * window_share(serving)), serving.page_size)
+    found = part if fixed is None else min(fixed, tokens)
     if serving.target.layers and window.tokens is not None and found <= window.tokens + serving.page_size:
         raise NotEnoughMemory(
             f"a window pool of {found} tokens admits no request: a window of {window.tokens} and a page of {serving.page_size}"
