@@ -73,7 +73,7 @@ REPORTED = (
 )  # fmt: skip
 
 GUARDS = (
-    fault("any-ratio", "unservable-refused start-refused", "guard removed", "",
+    fault("any-ratio", "unservable-refused", "guard removed", "",
           "Makes a ring for every ratio, and one row for drafts that it cannot roll back.", ring_size=servers.any_ratio),
     fault("no-size-check", "batch-checked", "guard removed", "", "Lets token 65,535 of request 65,535 be the sentinel.",
           check_size=servers.no_check),

@@ -12,6 +12,7 @@ from memspec.capacity.compress_ring_pad.checks.cases import (
     C128,
     PLAIN4,
     PLAIN128,
+    REQUEST4,
     Stage,
     Story,
     decode,
@@ -126,6 +127,9 @@ def rollbacks() -> Iterator[Story]:
 
 def stories() -> Iterator[Story]:
     yield from rollbacks()
+    yield Story(
+        "rings by request", REQUEST4, (extend((1, 250)), verify((1, 10, 1)), verify((1, 10, 9)), verify((1, 4, 4)))
+    )
     for first in (1, 4):
         yield Story(
             f"5 drafts across a page, {first} committed",

@@ -64,7 +64,7 @@ def start(subject: Start, given: Input) -> Any:
 
 @CHECKS.operation(facet=Calculator)
 def max_draft_tokens(subject: Calculator, given: Input) -> Any:
-    return subject.max_draft_tokens(layers(given))
+    return subject.max_draft_tokens(layers(given), given.get("online", False))
 
 
 @CHECKS.operation(facet=Slots)

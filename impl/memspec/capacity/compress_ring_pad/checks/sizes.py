@@ -46,7 +46,7 @@ def ring_sizes(sizes: Sizes, case: tuple[tuple[Any, ...], int]) -> None:
 
 
 @CHECKS.clause(
-    lambda: [((3,), (3, 128)), ((8,), (8, 128)), ((0,), (0, 128)), ((-4, 5), (-4,)), ((128, 4, True), (128, 4))],
+    lambda: [((3,), (3,)), ((8,), (8,)), ((0,), (0,)), ((-4, 5), (-4,)), ((128, 4, True), (128,))],
     facet=Sizes,
 )
 def unservable_refused(sizes: Sizes, case: tuple[tuple[Any, ...], tuple[int, ...]]) -> None:
@@ -84,7 +84,6 @@ StartCase = tuple[Mapping[int, int], int, Sequence[int], int | None]
         (({4: 1, 128: 0}, 11, (), None), (11, 10)),
         (({4: 0, 128: 31}, 131, (), None), (131, 130)),
         ((FLASH, 0, (), 10), (11, 10)),
-        (({8: 2}, 2, (), None), (8, 128)),
     ],
     facet=Start,
 )
