@@ -66,36 +66,66 @@ def clause_table(page: Page, by_id: Mapping[str, Record], records: Sequence[tupl
         + [f"{text(device)}, recorded" for device, _ in records]
         + ["Cases", "Broken by"]
     )
-    rows = []
+    rows, notes = [], Notes()
     for written in page.clauses:
         judged = by_id.get(written.id, {})
-        cells = [implementation(written, (judged.get("implementations") or {}).get(name)) for name in names]
-        cells += [by_tests(written, judged)] * tested + [recorded(verdicts.get(written.id)) for _, verdicts in records]
+        cells = [implementation(written, (judged.get("implementations") or {}).get(name), notes) for name in names]
+        cells += [by_tests(written, judged, notes)] * tested + [
+            recorded(verdicts.get(written.id)) for _, verdicts in records
+        ]
         broken = ", ".join(f'<a href="#{anchor(name)}">{text(name)}</a>' for name in judged.get("broken_by") or ())
         first = f'<a href="#{attribute(written.id)}">{text(written.idea)}</a>'
         cases = f"{judged['cases']:,}" if judged.get("cases") else "–"
         rows.append([first, f'<span class="ms-nowrap">{written.level}</span>', *cells, cases, broken or "–"])
-    return table(head, rows, f"Verification of {page.title}", "ms-matrix")
+    return table(head, rows, f"Verification of {page.title}", "ms-matrix") + notes.shown()
 
 
-def implementation(written: ClauseText, judged: Record | None) -> str:
+class Notes:
+    """Why clauses did not run, each reason once, under a letter."""
+
+    def __init__(self) -> None:
+        self.letters: dict[str, str] = {}
+
+    def mark(self, reason: str) -> str:
+        """The letter of a reason, as a link to it."""
+        letter = self.letters.setdefault(reason, _letter(len(self.letters)))
+        return f'<sup><a href="#not-run-{letter}">{letter}</a></sup>'
+
+    def shown(self) -> str:
+        """All reasons, in the order of their letters."""
+        listed = "".join(
+            f'<div id="not-run-{letter}"><dt>{letter}</dt><dd>{text(plain(reason, 300))}</dd></div>'
+            for reason, letter in self.letters.items()
+        )
+        return f'<dl class="ms-facts ms-note" aria-label="Why clauses did not run">{listed}</dl>' if listed else ""
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number) if number < 26 else _letter(number // 26 - 1) + _letter(number % 26)
+
+
+def implementation(written: ClauseText, judged: Record | None, notes: Notes) -> str:
     """What this build's checks say of one implementation."""
     if written.unchecked:
         return f"{verdict('unchecked')}<br><small>{text(written.unchecked)}</small>"
     if judged is None:
-        return "<small>decided by tests</small>" if written.decided_by == "test" else verdict("not-run")
-    return explained(judged)
+        return "–" if written.decided_by == "test" else verdict("not-run")
+    return explained(judged, notes)
 
 
-def by_tests(written: ClauseText, judged: Record) -> str:
+def by_tests(written: ClauseText, judged: Record, notes: Notes) -> str:
     """What the marked tests of this build say; a clause that the checks decide has none."""
-    return explained(judged) if written.decided_by == "test" and judged else "<small>decided by checks</small>"
+    return explained(judged, notes) if written.decided_by == "test" and judged else "–"
 
 
-def explained(judged: Record) -> str:
+def explained(judged: Record, notes: Notes) -> str:
     """The verdict, with the reason where it is not a pass."""
     outcome, detail = str(judged["verdict"]), str(judged.get("detail") or "")
-    return verdict(outcome) + (f"<br><small>{text(plain(detail, 300))}</small>" if detail and outcome != "pass" else "")
+    if outcome == "pass" or not detail:
+        return verdict(outcome)
+    if outcome == "not-run":
+        return f'<span class="ms-nowrap">{verdict(outcome)}{notes.mark(detail)}</span>'
+    return f"{verdict(outcome)}<br><small>{text(plain(detail, 300))}</small>"
 
 
 def recorded(judged: Any) -> str:
