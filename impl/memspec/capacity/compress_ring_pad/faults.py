@@ -156,8 +156,6 @@ OPPOSITES = (
           window_rows=steps.missing_half_as_zeros),
     fault("nothing-compressed", "committed-entries any-order", "opposite", "", "Compresses nothing wrongly.",
           compress_rows=steps.nothing_compressed),
-    fault("scores-ignored", "committed-entries", "opposite", "", "Gives all rows of a window one weight.",
-          weighted=steps.plain_mean),
     fault("sentinels-first", "sentinels-last", "opposite", "", "Puts the real entries at the end.",
           filled=plans.sentinels_first),
     fault("not-filled", "sentinels-last", "opposite", "", "Leaves what an older replay left after the last entry.",

@@ -113,9 +113,13 @@ def step(
     """One step over the ring in ``arena``, in place. ``kind`` is "extend" or "decode", ``rows`` the batch's raw rows.
 
     Returns the compressed entries by batch token, those of drafts included: which of them are committed is decided
-    after sampling.
+    after sampling. Raises what the planners raise, and BatchRefused for another kind.
     """
-    return (decode_step if kind == "decode" else extend_step)(geometry, arena, base, requests, rows)
+    if kind == "decode":
+        return decode_step(geometry, arena, base, requests, rows)
+    if kind == "extend":
+        return extend_step(geometry, arena, base, requests, rows)
+    raise BatchRefused(f"no step {kind!r}; extend and decode are known")
 
 
 def commit(prefix: int, drafts: int, accepted: int) -> int:

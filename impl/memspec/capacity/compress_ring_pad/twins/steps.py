@@ -52,10 +52,6 @@ def nothing_compressed(
     return {}
 
 
-def plain_mean(window: Sequence[Row]) -> float:
-    return sum(value for value, _ in window) / len(window)
-
-
 def place_is_token(arena: Arena, base: int, writes: Sequence[Write], rows: Sequence[Row]) -> None:
     first = min((w.token for w in writes if w.token != SENTINEL), default=0)
     for place, (token, slot) in enumerate(writes):

@@ -34,6 +34,14 @@ class Wrong:
     named: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class WrongMemory:
+    """The same for what a device reports."""
+
+    memory: Memory
+    named: tuple[str, ...]
+
+
 LLAMA_8B = Heads(32, 8, 128, 128)
 QWEN3_235B = Heads(94, 4, 128, 128)
 DEEPSEEK_V3 = Latent(61, 576)
@@ -164,8 +172,17 @@ def settings() -> Iterator[Wrong]:
     yield Wrong(replace(base, draft=replace(draft, window_layers=-1)), ("-1",))
     for window, numbers in (
         (Window(Latent(4, 288), "0"), ("0",)), (Window(Latent(4, 288), tokens=0), ("0",)),
-        (Window(Latent(4, 288), request_cap=-5), ("-5", "0")),
+        (Window(Latent(4, 288), request_cap=-5), ("-5", "0")), (Window(Latent(4, 288), "1/0"), ("1/0",)),
     ):  # fmt: skip
         yield Wrong(replace(base, window=window), numbers)
     yield Wrong(replace(base, max_total_tokens=-1), ("-1", "0"))
     yield Wrong(replace(base, other_stages=(640, -64)), ("-64", "0"))
+
+
+@listed
+def senseless_memories() -> Iterator[WrongMemory]:
+    base = Memory(80 * GIB, 60 * GIB, "0.9")
+    for fraction in ("0", "1.01", "-0.5", "1/0"):
+        yield WrongMemory(replace(base, fraction=fraction), (fraction,))
+    yield WrongMemory(replace(base, multimodal=-1), ("-1", "0"))
+    yield WrongMemory(replace(base, state_pools=-GIB), (str(-GIB), "0"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from memspec.capacity.draft_pool_budget.checks import cases, model
-from memspec.capacity.draft_pool_budget.checks.cases import Wrong, dflash, grouped, listed
+from memspec.capacity.draft_pool_budget.checks.cases import Wrong, WrongMemory, dflash, grouped, listed
 from memspec.capacity.draft_pool_budget.checks.facets import CHECKS, Pricer
 from memspec.capacity.draft_pool_budget.data import Cell, Draft, Geometry, Heads, Latent, Parallel, Serving, Window
-from memspec.conformance import Violation, expect, refused
+from memspec.conformance import CannotRun, Violation, expect, refused
 
 
 def priced(pricer: Pricer, serving: Serving) -> Cell:
@@ -267,9 +268,16 @@ def group_divides_width(pricer: Pricer, case: Wrong) -> None:
     refused(lambda: pricer.cell(case.serving), *case.named)
 
 
-@CHECKS.clause(cases.settings, Pricer)
-def settings_hold(pricer: Pricer, case: Wrong) -> None:
+@CHECKS.clause(lambda: (*cases.settings(), *cases.senseless_memories()))
+def settings_hold(subject: Any, case: Wrong | WrongMemory) -> None:
+    """Whichever of price and room a subject has."""
+    if not any(callable(getattr(subject, name, None)) for name in ("cell", "available")):
+        raise CannotRun("the subject has no cell() and no available()")
+    name, given = ("cell", case.serving) if isinstance(case, Wrong) else ("available", case.memory)
+    ask = getattr(subject, name, None)
+    if ask is None:
+        return
     try:
-        refused(lambda: pricer.cell(case.serving), *case.named)
+        refused(lambda: ask(given), *case.named)
     except ZeroDivisionError as crash:
         raise Violation(f"{type(crash).__name__}: {crash}", "a refusal") from crash

@@ -34,18 +34,9 @@ def slack_and_reserves(room: Room, memory: Memory) -> None:
     expect(room.available(memory), due_room(memory, Fraction(memory.fraction)))
 
 
-@listed
-def senseless_memories() -> Iterator[Memory]:
-    base = Memory(80 * GIB, 60 * GIB, "0.9")
-    yield from (replace(base, fraction=fraction) for fraction in ("0", "1.01", "-0.5"))
-    yield from (replace(base, multimodal=-1), replace(base, state_pools=-GIB))
-
-
-@CHECKS.clause(lambda: (*TIGHT, *HOPELESS, *senseless_memories()), Room)
+@CHECKS.clause(lambda: (*TIGHT, *HOPELESS), Room)
 def no_room_refused(room: Room, memory: Memory) -> None:
-    left = due_room(memory, Fraction(memory.fraction))
-    sensible = 0 < Fraction(memory.fraction) <= 1 and min(memory.multimodal, memory.state_pools) >= 0
-    refused(lambda: room.available(memory), *((left, memory.fraction) if sensible else ()))
+    refused(lambda: room.available(memory), due_room(memory, Fraction(memory.fraction)), memory.fraction)
 
 
 @cache

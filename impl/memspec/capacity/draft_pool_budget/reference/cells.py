@@ -78,12 +78,20 @@ def check_draft(draft: Draft | None) -> None:
         raise CellRefused(f"a draft of {draft.cell} bytes a token; a cell that is given is above 0")
 
 
+def fraction_of(text: str) -> Fraction:
+    """A decimal or a fraction as text. Raises ValueError for anything else, SettingRefused for a division by 0."""
+    try:
+        return Fraction(text)
+    except ZeroDivisionError as nothing:
+        raise SettingRefused(f"{text!r} divides by 0") from nothing
+
+
 def check_window(serving: Serving) -> None:
     """Raise SettingRefused for a ratio, window or request cap that is not above 0."""
     if serving.window is None:
         return
     cap, reach = serving.window.request_cap, serving.window.tokens
-    for name, number in (("ratio", Fraction(serving.window.ratio)), ("window", reach), ("request cap", cap)):
+    for name, number in (("ratio", fraction_of(serving.window.ratio)), ("window", reach), ("request cap", cap)):
         if number is not None and number <= 0:
             raise SettingRefused(f"{name} {number} of the window pool; above 0")
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from memspec.capacity.draft_pool_budget.data import Memory, NoRoom, SettingRefused
+from memspec.capacity.draft_pool_budget.reference.cells import fraction_of
 
 STEPS = 1000  # a refusal names a fraction in steps of 0.001
 
 
 def check_memory(memory: Memory) -> None:
     """Raise SettingRefused for a fraction outside (0, 1] and for bytes below 0."""
-    if not 0 < Fraction(memory.fraction) <= 1:
+    if not 0 < fraction_of(memory.fraction) <= 1:
         raise SettingRefused(f"fraction {memory.fraction}; above 0 and at most 1")
     for name, size in vars(memory).items():
         if name != "fraction" and size < 0:

@@ -75,7 +75,7 @@ def passes(number: int = 50) -> tuple[Pass, ...]:
 
 
 @cache
-def pools_and_loads(number: int = 40) -> tuple[tuple[Worker, PoolState, Load], ...]:
+def pools_and_loads(number: int = 30) -> tuple[tuple[Worker, PoolState, Load], ...]:
     """Pools in any state, with few and many requests on them."""
     random = Random(3)
     return tuple(

@@ -120,7 +120,13 @@ def charge_is_demand(pricer: Pricer, case: Priced) -> None:
     facet=Pricer,
 )
 def well_formed(pricer: Pricer, case: tuple[Worker, Request, tuple[int, ...]]) -> None:
-    refused(lambda: pricer.demand(*case[:2]), *case[2])
+    worker, request, named = case
+    refused(lambda: pricer.demand(worker, request), *named)
+    if request.outputs == 0:
+        try:
+            refused(lambda: pricer.charge(worker, request.prompt), *named)
+        except ZeroDivisionError as crash:
+            raise Violation(f"{type(crash).__name__}: {crash}", "a refusal") from crash
 
 
 Sized = tuple[Worker, Request, int, int]

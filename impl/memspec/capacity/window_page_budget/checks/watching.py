@@ -55,10 +55,10 @@ class Books:
 
     def present(self, event: Mapping[str, Any], outcome: Outcome) -> tuple[str, ...]:
         """Who has to be there after the event: whoever was, unless it ends, gives its pages up, or outgrows the pools."""
-        gone = (event.get("name"), outcome.get("finished"))
-        after = {name: grown(of) if event["do"] == "decode" else of for name, of in self.running.items()}
-        staying = [name for name, of in after.items() if self.possible(due_demand(self.worker, of))]
-        return (*self.queued, *(name for name in staying if name not in gone))
+        gone = {event.get("name"), outcome.get("finished")}
+        if event["do"] == "decode":
+            gone |= {name for name, of in self.running.items() if not self.possible(due_demand(self.worker, grown(of)))}
+        return (*self.queued, *(name for name in self.running if name not in gone))
 
     def enter(self, event: Mapping[str, Any], outcome: Outcome) -> None:
         """Follow one outcome."""

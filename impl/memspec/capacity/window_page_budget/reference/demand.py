@@ -95,7 +95,13 @@ def demand(worker: Worker, request: Request) -> Demand:
 
 
 def charge(worker: Worker, tokens: int) -> Charge:
-    """Pages that the allocator takes for ``tokens`` stored tokens; a worker without a window pool takes none there."""
+    """Pages that the allocator takes for ``tokens`` stored tokens; a worker without a window pool takes none there.
+
+    Raises WorkerRefused and LengthRefused.
+    """
+    check_worker(worker)
+    if tokens < 0:
+        raise LengthRefused(f"{tokens} stored tokens; it must be at least 0")
     kept = window_tail(worker, tokens) if worker.window_pool else 0
     return Charge(page_count(tokens, worker.page_size), page_count(kept, worker.page_size))
 
