@@ -47,6 +47,7 @@ def test_the_demo_has_something_to_get_wrong() -> None:
     assert alone.margin > 1e-3  # far above float32 rounding, so that equal tokens are due, not luck
 
 
+@pytest.mark.clause("token-replay-handoff.same-as-one-worker")
 @pytest.mark.parametrize("mode", ["decode", "extend"])
 @pytest.mark.parametrize("page_freeze", ["copy-on-write", "delay"])
 @pytest.mark.parametrize(
@@ -173,6 +174,14 @@ def test_in_place_state_needs_a_snapshot_whatever_the_page_size(
     assert mutated.kv_error_max > 0.1
     if length == 21:
         assert mutated.tokens != alone.tokens
+
+
+@pytest.mark.clause("token-replay-handoff.same-as-one-worker", fault="recurrent-model-eligible")
+@pytest.mark.parametrize("kind", ["recurrent", "ring"])
+def test_a_live_state_that_is_sent_and_replayed_changes_tokens(kind: str) -> None:
+    model = weights(kind)
+    sent = run_handoff(model, prompt(21), NEW_TOKENS, bridge_tokens=8, page_size=1, state_snapshot=False)
+    assert sent.tokens != run_alone(model, prompt(21), NEW_TOKENS, 1).tokens
 
 
 def test_a_ring_survives_one_overwritten_slot_and_a_recurrent_state_does_not() -> None:

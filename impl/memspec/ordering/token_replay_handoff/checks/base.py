@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from memspec.conformance import Checks
+from memspec.conformance import CannotRun, Checks, lacks
 from memspec.explore import Moved, Rejected
 from memspec.ordering.token_replay_handoff.data import Negotiated, Plan, Request, Settings
 
@@ -13,6 +13,12 @@ CHECKS = Checks("token-replay-handoff")
 
 Event = tuple[Any, ...]
 Outcome = dict[str, Any]
+
+
+def needs(subject: object, facet: type) -> None:
+    """Raise CannotRun unless ``subject`` has the methods of ``facet``: for a clause whose later cases ask for more."""
+    if missing := lacks(subject, facet):
+        raise CannotRun(f"the subject has no {', '.join(missing)}()")
 
 
 class Coordinator(Protocol):
@@ -26,7 +32,10 @@ class Coordinator(Protocol):
 
 
 class PrefillSide(Protocol):
-    """The prefill machine. Its states are hashable and have ``handoff`` and ``log``; the world reads nothing else."""
+    """The prefill machine. Its states are hashable and have ``handoff`` and ``log``; the world reads nothing else.
+
+    Events, refusals and the values of ``handoff`` are listed on the page.
+    """
 
     def prefill_initial(self, plan: Plan) -> Any: ...
     def prefill_step(self, state: Any, event: Event) -> Moved | Rejected: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import permutations
 
 from memspec.conformance import Violation
 from memspec.ordering.token_replay_handoff.checks.base import CHECKS, Coordinator
@@ -40,6 +40,7 @@ def breaks_in_the_log() -> Iterator[Script]:
     yield LOG, "append -2 32 33 -> !negative-index"
     yield LOG, "append -2 32 -> !negative-index"
     yield ("append -1 31 -> !negative-index",)
+    yield LOG, "append 4 -> !gap", "append -1 -> !negative-index"
 
 
 @CHECKS.clause(breaks_in_the_log, Coordinator)
@@ -50,6 +51,8 @@ def contiguous_log(subject: Coordinator, case: Script) -> None:
 def repeats() -> Iterator[Script]:
     yield "append 0 31 32 -> ok", "append 0 31 32 -> produced=2"
     yield LOG, "append 1 32 -> produced=3"
+    yield "append 0 -> produced=0", "append 0 31 -> produced=1", "append 0 -> produced=1", "append 1 -> produced=1"
+    yield *READY, "ack 3 -> ok", "append 3 -> phase=READY_TO_COMMIT produced=3"
     yield *READY, "ack 3 -> ok", "append 0 31 32 33 -> phase=READY_TO_COMMIT produced=3"
 
 
@@ -102,7 +105,7 @@ SHORT = ("append 0 1", "append 1 2", "prompt_kv_ready", "ack 1", "ack 2", "seal"
 
 
 def commits() -> Iterator[Script]:
-    """Named refusals and successes; then every short sequence of events, before either commit."""
+    """Named refusals and successes; then every short order of events before a commit of all that was appended."""
     yield "append 0 11 12 13 -> ok", "prompt_kv_ready -> ok", "ack 3 -> ok", "commit 3 -> !unsealed"
     yield *READY, "ack 2 -> ok", "seal -> ok", "commit 3 -> !not-replayed"
     yield *READY, "ack 2 -> ok", "seal -> ok", "commit 2 -> !behind"
@@ -114,7 +117,7 @@ def commits() -> Iterator[Script]:
     yield *drained, "ack 4 -> phase=READY_TO_COMMIT", "commit 4 -> owner=decode committed=4 phase=COMMITTED"
     yield "prompt_kv_ready -> phase=READY_TO_COMMIT", "seal -> sealed=0", "commit 0 -> owner=decode committed=0"
     for length in (2, 3, 4):
-        for chosen in product(SHORT, repeat=length):
+        for chosen in permutations(SHORT, length):
             if chosen[0] in ("append 0 1", "prompt_kv_ready"):
                 yield *chosen, f"commit {1 + ('append 1 2' in chosen)}"
 

@@ -22,7 +22,14 @@ class Admission(Protocol):
     ) -> Any: ...
     def bridge_budget(self, max_new_tokens: int, configured_max: int, configured_min: int) -> tuple[int, int]: ...
     def admit(
-        self, remaining_copy_ms: Any, prefill_tpot_ms: Any, replay_tokens_per_s: Any, *, budget_tokens: int
+        self,
+        remaining_copy_ms: Any,
+        prefill_tpot_ms: Any,
+        replay_tokens_per_s: Any,
+        *,
+        budget_tokens: int,
+        replay_startup_ms: Any = 0.0,
+        queue_delay_ms: Any = 0.0,
     ) -> Any: ...
     def page_tail(self, prompt_tokens: int, page_size: int) -> Any: ...
     def place_bridge(
@@ -75,9 +82,10 @@ def agreed_is_handed_over(subject: Negotiation, case: tuple[int, bool, bool, int
         expect(plan, None)
         return
     expect(
-        plan is not None and (plan.placement, plan.bridge_min, plan.bridge_max, plan.prompt_tokens),
-        (due, 1, 15, prompt),
+        plan is not None and (plan.placement, plan.bridge_min, plan.bridge_max, plan.prompt_tokens, plan.page_size),
+        (due, 1, 15, prompt, 16),
     )
+    expect(plan is not None and (plan.max_new_tokens, plan.recurrent), (100, False))
 
 
 def ordinary() -> Iterator[tuple[Settings, Request]]:
@@ -127,6 +135,8 @@ def catch_up_estimate(subject: Admission, case: tuple[Any, ...]) -> None:
     copying, per_token, rate, startup, due = case
     predicted = subject.estimate_catch_up(copying, per_token, rate, startup)
     expect((predicted.feasible, predicted.backlog_tokens), (True, due))
+    time = Fraction(startup) + Fraction(1000 * due) / (rate - 1000 / Fraction(per_token))
+    expect(math.isclose(predicted.catch_up_ms, time, rel_tol=1e-9), True)
     started = len([k for k in range(1000) if k * Fraction(per_token) < copying + startup])
     expect(predicted.backlog_tokens, started)
 
@@ -142,10 +152,16 @@ def admission(subject: Admission, case: tuple[int, int, int]) -> None:
         expect((predicted.feasible, predicted.catch_up_ms, predicted.backlog_tokens), (False, math.inf, backlog))
         expect(subject.admit(*case, budget_tokens=1000).admitted, False)
         return
-    caught = Fraction(1000 * backlog) / (rate - Fraction(1000, per_token))
-    bridge = math.ceil((copying + caught) / per_token)
-    expect(subject.admit(*case, budget_tokens=bridge).admitted, True)
-    expect(subject.admit(*case, budget_tokens=bridge - 1).admitted, False)
+    expect(subject.admit(0, *case[1:], budget_tokens=0).admitted, False)
+    for startup, queue in ((0, 0), (13, 0), (0, 40), (13, 40)):
+        waiting = copying + startup + queue
+        caught = Fraction(1000 * -(-waiting // per_token)) / (rate - Fraction(1000, per_token))
+        bridge, delays = (
+            math.ceil((waiting + caught) / per_token),
+            {"replay_startup_ms": startup, "queue_delay_ms": queue},
+        )
+        expect(subject.admit(*case, budget_tokens=bridge, **delays).admitted, True)
+        expect(subject.admit(*case, budget_tokens=bridge - 1, **delays).admitted, False)
 
 
 @CHECKS.clause(lambda: [(21, 22, 23, 24), (1, 2)], Admission)

@@ -91,6 +91,8 @@ def guarded() -> Iterator[Steps]:
     yield *BRIDGED, (("commit",), "unsealed")
     yield *SEALED, *all_ok(("ack", 9, 1)), (("commit",), "not-replayed")
     yield *BRIDGED, (("committed", 9, 2), "not-offered")
+    yield *OFFERED, (("committed", 9, 3), "not-offered"), (("committed", 9, 2), "")
+    yield *SEALED, *all_ok(("failed", 9), ("decode", 12), ("decode", 13)), (("decode", 14), "finished")
     yield *BRIDGED, (("emit",), ""), (("emit",), "nothing")
     yield *BRIDGED, *all_ok(("ack", 9, 2)), (("resend",), "nothing")
     yield *all_ok(("decode", 10), ("cancel",)), (("resend",), "nothing")

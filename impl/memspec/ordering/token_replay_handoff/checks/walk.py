@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from memspec.conformance import Violation, expect
-from memspec.explore import Rejected
+from memspec.explore import Moved, Rejected
 from memspec.ordering.token_replay_handoff.checks.base import Coordinator, DecodeSide, Event, Outcome, PrefillSide
 from memspec.ordering.token_replay_handoff.data import Plan
 
 EPOCH = 9
+PATIENCE = 20  # more than the tokens of any walk
+TO_THE_END = "nothing, in the end"  # in place of a refusal: put the event again until it is refused as "nothing"
 Script = tuple[str, ...]
 
 
@@ -57,7 +59,11 @@ def walk(subject: Coordinator, script: Script) -> list[Outcome]:
 
 
 def prefill_walk(subject: PrefillSide, plan: Plan, *steps: tuple[Event, str]) -> list[tuple[str, Event]]:
-    """Put events through a prefill side, each with its refusal ("" for none). Returns the effects of the last one."""
+    """Put events through a prefill side, each with its refusal ("" for none). Returns the effects of the last one.
+
+    With ``TO_THE_END`` as its refusal an event is put until it is refused as "nothing": a side may take one token at a
+    time or all of them.
+    """
     return _walk(subject.prefill_initial(plan), subject.prefill_step, steps)
 
 
@@ -72,6 +78,13 @@ def _walk(state: Any, step: Any, steps: tuple[tuple[Event, str], ...]) -> list[t
     for number, (event, refusal) in enumerate(steps, 1):
         trace.append({"step": number, "event": event[0], "with": ", ".join(map(str, event[1:]))})
         after = step(state, event)
+        for _ in range(PATIENCE if refusal == TO_THE_END else 0):
+            if isinstance(after, Moved):
+                state, effects = after.state, list(after.effects)
+                after = step(state, event)
+        if refusal == TO_THE_END:
+            expect(after, Rejected("nothing"))
+            continue
         seen = after.reason if isinstance(after, Rejected) else ""
         if seen != refusal:
             raise Violation(

@@ -31,6 +31,7 @@ class Setting:
     give_up: tuple[str, ...] = ()  # stages in which the prefill side may give up
     strays: bool = False  # messages of the epochs before and after
     repeats: bool = True  # the prefill side sends again what may have been lost or refused
+    shows: bool = True  # the prefill side emits during the bridge; else only tries to after it
     landed: bool = False  # the prompt KV is there from the start, and both sides know
 
 
@@ -67,7 +68,8 @@ def handoff_world(subject: Sides, setting: Setting) -> World:
 
     def prefill_events(state: Any) -> Iterator[Event]:
         yield "decode", token_at(setting, len(state.log))
-        yield ("emit",)
+        if setting.shows or state.handoff != "bridging":
+            yield ("emit",)
         if setting.repeats or state.handoff == "bridging":
             yield ("seal",)
         if setting.repeats or state.handoff == "sealed":
@@ -196,9 +198,21 @@ def handoff_world(subject: Sides, setting: Setting) -> World:
         )
     return compose(
         {
-            "prefill": Machine(first[0], subject.prefill_step, prefill_events),
-            "decode": Machine(first[1], subject.decode_step, decode_events),
-            "transfer": Machine("lands" if setting.landed else "copying", transfer, transfer_events),
+            "prefill": Machine(
+                first[0],
+                subject.prefill_step,
+                prefill_events,
+                misfortunes=frozenset({"ack", "committed", "cancelled"}),
+            ),
+            "decode": Machine(
+                first[1],
+                subject.decode_step,
+                decode_events,
+                misfortunes=frozenset({"append", "commit", "cancel", "replay_fails", "crash"}),
+            ),
+            "transfer": Machine(
+                "lands" if setting.landed else "copying", transfer, transfer_events, misfortunes=frozenset({"fails"})
+            ),
             "client": Machine(Client(), client, client_events, at_once=True),
             "pages": Machine(
                 Pages(reading=not setting.landed), lambda state, event: Moved(written(plan, state, event)), at_once=True

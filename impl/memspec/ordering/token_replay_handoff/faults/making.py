@@ -14,7 +14,8 @@ PLANNING = ("handoff_plan",)
 ADMISSION = ("estimate_catch_up", "bridge_budget", "admit", "page_tail", "place_bridge", "batched_replay_plan")
 TEXT = ("detokenizer_prime",)
 DECODE = ("decode_initial", "decode_step")
-SIDES = ("prefill_initial", "prefill_step", *DECODE)
+PREFILL = ("prefill_initial", "prefill_step")
+SIDES = (*PREFILL, *DECODE)
 
 
 def twin(*facets: str, **changed: Any) -> Callable[[], Any]:

@@ -12,7 +12,9 @@ from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Sett
 from memspec.ordering.token_replay_handoff.faults.making import (
     ADMISSION,
     COORDINATOR,
+    DECODE,
     PLANNING,
+    PREFILL,
     SIDES,
     TEXT,
     fault,
@@ -93,6 +95,19 @@ def copy_without_startup(copying: Any, per_token: Any, rate: Any, startup: Any =
     return admission.estimate_catch_up(copying, per_token, rate, min(startup, 0))
 
 
+def admit_without_queue(
+    *times: Any, budget_tokens: int, replay_startup_ms: Any = 0, queue_delay_ms: Any = 0
+) -> admission.Admission:
+    return admission.admit(*times, budget_tokens=budget_tokens, replay_startup_ms=replay_startup_ms)
+
+
+def acknowledged_on_receipt(state: decode.Decode, first: int, ids: Sequence[int]) -> Moved | Rejected:
+    taken = decode.take_append(state, first, ids)
+    if isinstance(taken, Rejected):
+        return taken
+    return Moved(taken.state, (decode.to_prefill(state, "ack", len(taken.state.log)),))
+
+
 def without_context(prompt: Sequence[int], log: Sequence[int], owned: int) -> text.Prime:
     prime = text.detokenizer_prime(prompt, log, owned)
     return text.Prime(prime.ids[prime.read_offset :], 0)
@@ -111,7 +126,7 @@ OPPOSITE: tuple[Fault, ...] = (
     fault("never-commits", twin(*COORDINATOR, commit=no_commit), "commit-exact", "opposite", "Safe, and of no use."),
     fault("never-offers", twin(*SIDES, send_commit=never_offered), "never-stuck says-it-again", "opposite",
           "The decode side has everything and is never asked."),
-    fault("commit-sent-once", twin(*SIDES, send_commit=offered_once), "says-it-again", "opposite",
+    fault("commit-sent-once", twin(*PREFILL, send_commit=offered_once), "says-it-again", "opposite",
           "An offer that is lost is not made again; the prefill side can only cancel."),
     fault("seal-sent-until-the-offer", twin(*SIDES, seal_log=sealed_once), "says-it-again never-stuck", "opposite",
           "Everything is acknowledged, so the seal seems superfluous; it was refused for having come before the prompt KV."),
@@ -121,9 +136,9 @@ OPPOSITE: tuple[Fault, ...] = (
           "A lost confirmation leaves the prefill side waiting and its KV occupied."),
     fault("failure-kept-quiet", twin(*SIDES, replay_fails=lost_without_snapshot), "never-stuck", "opposite",
           "The decode side gives up and says so only when asked; nobody asks."),
-    fault("never-frees", twin(*SIDES, settled=never_freed), "freed-once-known never-stuck", "opposite",
+    fault("never-frees", twin(*PREFILL, settled=never_freed), "freed-once-known", "opposite",
           "The KV is kept to be on the safe side."),
-    fault("dropped-at-the-budget", twin(*SIDES, decode_token=dropped_at_the_budget), "bridge-count", "opposite",
+    fault("dropped-at-the-budget", twin(*PREFILL, decode_token=dropped_at_the_budget), "bridge-count", "opposite",
           "A full log ends the handoff instead of pausing the bridge."),
     fault("never-goes-on", twin(*SIDES, silent=never_again), "goes-on-once-confirmed never-stuck", "opposite",
           "What was sealed once stays silent, although the decode side has confirmed that it will not take over."),
@@ -141,6 +156,10 @@ OPPOSITE: tuple[Fault, ...] = (
           "Copy-on-write is chosen where no page is free."),
     fault("startup-forgotten", twin(*ADMISSION, estimate_catch_up=copy_without_startup), "catch-up-estimate", "opposite",
           "The replay's fixed start-up is left out; the backlog it costs is not."),
+    fault("queue-forgotten", twin(*ADMISSION, admit=admit_without_queue), "admission", "opposite",
+          "The replay is timed from the end of the copy; the decode side is busy, and the prefill side goes on meanwhile."),
+    fault("acknowledged-on-receipt", twin(*DECODE, take_append=acknowledged_on_receipt), "ack-means-replayed", "opposite",
+          "A token counts as replayed when it has been stored; the commit is offered for KV that does not exist yet."),
     fault("text-without-context", twin(*TEXT, detokenizer_prime=without_context), "text-goes-on", "opposite",
           "The tail is turned into text by itself; a space or half a character at the boundary is lost."),
     fault("context-of-the-log-alone", twin(*TEXT, detokenizer_prime=context_of_the_log), "text-goes-on", "opposite",

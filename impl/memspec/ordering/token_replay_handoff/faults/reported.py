@@ -9,7 +9,16 @@ from typing import Any
 from memspec.conformance import Fault
 from memspec.explore import Moved, Rejected
 from memspec.ordering.token_replay_handoff.data import Negotiated, Request, Settings
-from memspec.ordering.token_replay_handoff.faults.making import ADMISSION, COORDINATOR, PLANNING, SIDES, fault, twin
+from memspec.ordering.token_replay_handoff.faults.making import (
+    ADMISSION,
+    COORDINATOR,
+    DECODE,
+    PLANNING,
+    PREFILL,
+    SIDES,
+    fault,
+    twin,
+)
 from memspec.ordering.token_replay_handoff.reference import admission, coordinator, decode, plan, prefill
 
 PROTOTYPE = "sgl-project/sglang PR #32177, commit 075c39d3"
@@ -152,22 +161,22 @@ def admit_unasked(*times: Any, budget_tokens: int, **more: Any) -> admission.Adm
 REPORTED: tuple[Fault, ...] = (
     fault("kv-freed-at-publication", twin(*SIDES, seal_log=freed_at_publication), "retained-until-known freed-once-known", "prototype",
           "The prefill side frees its KV as soon as the sealed log is published; nothing is left to go on from.", PROTOTYPE),
-    fault("owner-moves-at-publication", twin(*SIDES, send_commit=published, take_commit=adopted), "decode-guards prefill-guards",
-          "prototype", "The decode side owns the request before it has replayed anything: the row is the hand-over.", PROTOTYPE),
+    fault("owner-moves-at-publication", twin(*PREFILL, send_commit=published), "prefill-guards", "prototype",
+          "The sealed log is the hand-over: ownership is offered before the decode side has replayed anything.", PROTOTYPE),
     fault("commit-without-seal", twin(*COORDINATOR, commit=commit_unsealed), "commit-exact", "prototype",
           "Count, log and replay agree, so the commit looks exact; the producer may append the next token meanwhile.", FIRST),
     fault("exact-count-race", twin(*SIDES, send_commit=offer_unsealed, take_commit=accept_unsealed, take_committed=taken_unsealed),
-          "one-emitter nothing-lost-or-repeated decode-guards", "prototype",
-          "The same on the wire: one more token is made and shown while commit(n) is under way, and both sides own its position.", FIRST),
+          "one-emitter decode-guards", "prototype",
+          "The same on the wire: one more token is made while commit(n) is under way, and both sides own its position.", FIRST),
     fault("replay-failure-aborts", twin(*SIDES, take_end=aborted), "never-stuck goes-on-once-confirmed", "prototype",
           "A replay that fails or differs ends the request with an internal error instead of going on at the prefill side.", PROTOTYPE),
-    fault("no-epoch-on-the-wire", twin(*SIDES, decode_step=decode_any_epoch), "nothing-lost-or-repeated", "prototype",
+    fault("no-epoch-on-the-wire", twin(*SIDES, decode_step=decode_any_epoch), "epoch-at-each-side nothing-lost-or-repeated", "prototype",
           "A commit of another handoff is taken for this one.", PROTOTYPE),
     fault("any-epoch", twin(*COORDINATOR, step=step_any_epoch), "other-epoch", "prototype", "No epoch is compared at all.", PROTOTYPE),
     fault("newer-epoch-accepted", twin(*COORDINATOR, step=step_newer_epoch), "other-epoch", "reported",
           "Only older epochs count as stale, as a sentence about stale messages reads.", "sgl-project/sglang issue #32143"),
-    fault("feature-on-at-one-side", twin(*PLANNING, *SIDES, handoff_plan=blind_to("enabled"), take_commit=from_the_first),
-          "settings-agree two-counters nothing-lost-or-repeated", "prototype",
+    fault("feature-on-at-one-side", twin(*PLANNING, *DECODE, handoff_plan=blind_to("enabled"), take_commit=from_the_first),
+          "settings-agree two-counters", "prototype",
           "The decode side is not configured for it, takes it for an ordinary request and makes the streamed tokens again.", PROTOTYPE),
     fault("log-capacity-differs", twin(*PLANNING, handoff_plan=blind_to("log_capacity")), "settings-agree", "prototype",
           "The two sides size the row by their own limits; its last word, the count, lies elsewhere.", PROTOTYPE),
@@ -178,10 +187,10 @@ REPORTED: tuple[Fault, ...] = (
     fault("single-commit-count", twin(*SIDES, take_commit=from_the_seal), "two-counters nothing-lost-or-repeated", "reported",
           "One count serves as sealed length and as what the client has: text not yet streamed at the seal is lost.",
           "sgl-project/sglang issue #32143"),
-    fault("shared-page-written", twin(*SIDES, page_effects=shared_page), "prompt-unchanged", "reported",
+    fault("shared-page-written", twin(*PREFILL, page_effects=shared_page), "prompt-unchanged", "reported",
           "The first bridge token goes into the last prompt page while the transfer reads it.", "sgl-project/sglang issue #32143"),
-    fault("recurrent-model-eligible", twin(*PLANNING, *SIDES, handoff_plan=recurrent_eligible, page_effects=no_snapshot),
-          "recurrent-needs-a-snapshot prompt-unchanged", "prototype",
+    fault("recurrent-model-eligible", twin(*PLANNING, *PREFILL, handoff_plan=recurrent_eligible, page_effects=no_snapshot),
+          "recurrent-needs-a-snapshot prompt-unchanged same-as-one-worker", "prototype",
           "A page size of one is taken to mean that nothing is shared; the recurrent slot moves on before it is sent.", PROTOTYPE),
     fault("negative-index-accepted", twin(*COORDINATOR, extended=slice_may_be_negative), "contiguous-log", "prototype",
           "A negative first index is a slice from the end, which may happen to match.", PROTOTYPE),

@@ -15,6 +15,7 @@ from memspec.ordering.token_replay_handoff.faults.making import (
     COORDINATOR,
     DECODE,
     PLANNING,
+    PREFILL,
     SIDES,
     fault,
     twin,
@@ -99,6 +100,10 @@ def replay_unasked(state: decode.Decode, count: int, owned: int) -> Moved | Reje
     return decode.take_commit(replace(state, replayed=len(state.log)), count, owned)
 
 
+def replay_while_copied(state: decode.Decode) -> Moved | Rejected:
+    return decode.replay_token(replace(state, phase="replaying") if state.phase == "waiting" else state)
+
+
 def any_boundary(state: decode.Decode, count: int, owned: int) -> Moved | Rejected:
     taken = decode.take_commit(state, count, min(max(owned, 0), count))
     return taken if isinstance(taken, Rejected) else Moved(replace(taken.state, emitted=owned), taken.effects)
@@ -147,13 +152,13 @@ UNGUARDED: tuple[Fault, ...] = (
           "The prefill side goes on until it hears of the commit; then both have emitted."),
     fault("goes-on-unconfirmed", twin(*SIDES, silent=impatient), "silent-from-seal one-emitter nothing-lost-or-repeated", "guard removed",
           "The cancel is believed as soon as it is sent; the commit had been accepted."),
-    fault("no-budget", twin(*SIDES, decode_token=without_budget), "bridge-count", "guard removed",
+    fault("no-budget", twin(*PREFILL, decode_token=without_budget), "bridge-count", "guard removed",
           "The bridge decodes as long as the copy lasts, past what the log holds."),
-    fault("delay-ignored", twin(*SIDES, decode_token=undelayed), "prompt-unchanged", "guard removed",
+    fault("delay-ignored", twin(*PREFILL, decode_token=undelayed), "prompt-unchanged", "guard removed",
           "No page was free to copy to, and the bridge does not wait."),
-    fault("gate-open-at-the-end", twin(*SIDES, decode_token=gate_left_open), "end-of-sequence", "guard removed",
+    fault("gate-open-at-the-end", twin(*PREFILL, decode_token=gate_left_open), "end-of-sequence", "guard removed",
           "The sequence ends during the bridge and the handoff goes on as if there were more."),
-    fault("fence-taken-literally", twin(*SIDES, take_fence=literal_fence), "resumes-at-what-the-client-has", "guard removed",
+    fault("fence-taken-literally", twin(*PREFILL, take_fence=literal_fence), "resumes-at-what-the-client-has", "guard removed",
           "The fence's count is older than what this side has shown since."),
     fault("fence-without-count", twin(*SIDES, take_fence=fence_without_count),
           "resumes-at-what-the-client-has nothing-lost-or-repeated", "guard removed",
@@ -164,7 +169,9 @@ UNGUARDED: tuple[Fault, ...] = (
           "guard removed", "A duplicate commit is taken for a new one, and the log is shown from its start."),
     fault("commit-before-replay", twin(*DECODE, take_commit=replay_unasked), "decode-guards", "guard removed",
           "The log is there, so the KV is taken to be there."),
-    fault("any-boundary", twin(*SIDES, take_commit=any_boundary), "two-counters", "guard removed",
+    fault("replay-during-the-copy", twin(*DECODE, replay_token=replay_while_copied), "ack-means-replayed", "guard removed",
+          "The replay starts when the log has arrived; the last prompt page lands later, on top of the replayed rows."),
+    fault("any-boundary", twin(*DECODE, take_commit=any_boundary), "decode-guards", "guard removed",
           "A client-visible prefix beyond the log is believed."),
     fault("emits-uncommitted", twin(*SIDES, emit_token=emits_uncommitted), "decode-guards nothing-lost-or-repeated", "guard removed",
           "The decode side begins when the log is sealed; it does not know yet from where."),

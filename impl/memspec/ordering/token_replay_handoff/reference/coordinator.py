@@ -80,7 +80,7 @@ def seal(state: Handoff) -> Handoff | Rejected:
 
 
 def acknowledge(state: Handoff, count: int) -> Handoff | Rejected:
-    """The decode side has rebuilt the KV of ``count`` log tokens."""
+    """The decode side can go on behind the first ``count`` log tokens."""
     if state.phase == "COPYING_PROMPT_KV":
         return Rejected("before-ready")
     if count < state.replayed:

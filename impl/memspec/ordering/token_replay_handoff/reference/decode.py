@@ -120,7 +120,7 @@ def take_cancel(state: Decode) -> Moved:
 
 
 def replay_token(state: Decode) -> Moved | Rejected:
-    """Rebuild the KV of the next log token and acknowledge it."""
+    """Replay up to the next log token and acknowledge it; its own KV row is written by the step behind it."""
     if state.phase != "replaying":
         return Rejected("not-replaying")
     if state.replayed == len(state.log):

@@ -176,7 +176,7 @@ def transfer_failed(state: Prefill) -> Moved:
 
 
 def take_ack(state: Prefill, count: int) -> Moved | Rejected:
-    """The decode side has rebuilt the KV of ``count`` log tokens."""
+    """The decode side can go on behind the first ``count`` log tokens."""
     if state.transfer != "done":
         return Rejected("before-ready")
     if count < state.replayed:
@@ -188,7 +188,7 @@ def take_ack(state: Prefill, count: int) -> Moved | Rejected:
 
 def take_committed(state: Prefill, count: int) -> Moved | Rejected:
     """The decode side owns the request: the KV here may go, once."""
-    if state.handoff not in ("committing", "cancelling"):
+    if state.handoff not in ("committing", "cancelling") or count != state.sealed:
         return Rejected("not-offered")
     return settled(replace(state, handoff="handed"))
 
