@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,6 +74,7 @@ def draft_pool(sizer: DraftSizer, given: Input) -> Any:
 
 @CHECKS.operation(facet=Teller)
 def explain(teller: Teller, given: Input) -> Any:
-    """Whether each of ``words`` is in the text."""
+    """Whether each of ``numbers`` is in the text, with or without a comma after the thousands."""
     text = "\n".join(teller.explain(serving_of(given["serving"]), given["budget"]))
-    return [word in text for word in given["words"]]
+    told = re.findall(r"\d+", text.replace(",", ""))
+    return [str(number) in told for number in given["numbers"]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil
 
 from memspec.capacity.draft_pool_budget.checks import cases, model
 from memspec.capacity.draft_pool_budget.checks.cases import GIB, Budgeted, dflash, listed
@@ -231,6 +231,7 @@ def told() -> Iterator[Budgeted]:
 def explained(teller: Teller, case: Budgeted) -> None:
     """Every number that a rounding starts from or leads to is in the text, and so are the bytes on both sides of the budget."""
     text, price = "\n".join(teller.explain(case.serving, case.budget)), model.due_cell(case.serving)
+    told = set(re.findall(r"\d+", text.replace(",", "")))
     tokens = model.due_tokens(case.serving, case.budget)
     window = model.due_window(case.serving, tokens)
     single = (
@@ -251,6 +252,6 @@ def explained(teller: Teller, case: Budgeted) -> None:
         padding,
     }
     ids = (tokens + case.serving.page_size) * case.serving.parallel.group
-    missing = sorted(f"{ceil(number):,}" for number in {*numbers, ids} if number and f"{number:,}" not in text)
+    missing = [str(number) for number in sorted({*numbers, ids}) if number and str(number) not in told]
     if missing:
         raise Violation(text, f"a text that also has {', '.join(missing)}")

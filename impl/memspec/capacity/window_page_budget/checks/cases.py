@@ -111,7 +111,8 @@ def full_queues() -> Iterator[Trace]:
         back, one = {"do": "retract", "name": "r1"}, {"do": "resume", "slots": 1}
         some = {"do": "resume", "only": (f"r{number - 2}", f"r{number - 1}")}
         leave = ({"do": "finish", "cache": True}, {"do": "decode"}, {"do": "finish"})
-        begin = (huge, arrivals[0], new, *arrivals[1:], small, {"do": "resume"}, back, one)
+        nowhere: dict[str, Any] = {**late, "slots": 0}
+        begin = (huge, nowhere, arrivals[0], new, *arrivals[1:], small, {"do": "resume"}, back, one)
         yield worker, full, window, (*begin, *leave, some, *leave, {"do": "resume"}, *leave, late)
 
 

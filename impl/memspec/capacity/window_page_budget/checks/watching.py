@@ -161,7 +161,7 @@ def due(books: Books, event: Mapping[str, Any], outcome: Outcome, rereading: boo
         budget = due_budget(worker, state, Load(running=len(books.running)))
         need = due_demand(worker, request)
         fits = need.full <= budget.full and (not worker.window_pool or need.window <= budget.window)
-        return Seen(event, outcome, len(queue), admitted=fits and books.possible(need) and not queue)
+        return Seen(event, outcome, len(queue), admitted=fits and books.possible(need) and not queue and slots > 0)
     return Seen(event, outcome, len(queue))
 
 

@@ -155,8 +155,12 @@ def last(rows: list[Seen], position: int) -> list[dict[str, object]]:
 
 
 def kept(rows: list[Seen], trace: Trace) -> None:
-    """Every page is free, cached, or due to a running request."""
+    """Every page is free, cached where there is a cache, or due to a running request."""
     for position, row in enumerate(rows):
+        if any(row.outcome["cached"]) and not trace[0].radix_cache:
+            raise Violation(
+                f"{row.outcome['cached']} pages are cached", "no cache, no page in it", last(rows, position)
+            )
         if row.total != trace[1:3] or min(row.outcome["free"]) < 0:
             raise Violation(row.total, trace[1:3], last(rows, position))
 
@@ -209,7 +213,17 @@ def without_reserve() -> Iterator[Trace]:
     return ((replace(worker, reserve=0), *rest) for worker, *rest in (traces()[2], traces()[-1]))  # type: ignore[misc]
 
 
-@CHECKS.clause(lambda: (*crowded_cache(), *without_reserve()), facet=Rereader)
+def one_behind_another() -> Iterator[Trace]:
+    """One request waits behind a running one, whose reserve is kept: the longer of two does not come back."""
+    for tokens in (32, 33):
+        first, second = (
+            {"do": "admit", "name": "first", "prompt": 16},
+            {"do": "retract", "name": "second", "prompt": tokens},
+        )
+        yield Worker(16, 64, 40, radix_cache=True, decode_radix=True), 8, 20, (first, second, {"do": "resume"})
+
+
+@CHECKS.clause(lambda: (*crowded_cache(), *one_behind_another(), *without_reserve()), facet=Rereader)
 def evict_before_allocate(rereader: Rereader, trace: Trace) -> None:
     rows = watch(rereader.replay_rereading, trace, rereading=True)
     kept(rows, trace)
