@@ -176,7 +176,10 @@ def request_anchored(subject: Any, case: Place | Batch) -> None:
         (Geometry(8, 16), (8,)),
         (Geometry(4, 16, 128), (128,)),
         (Geometry(4, 16, 512), (512,)),
-        *((g, ()) for g in (*PADS, Geometry(4, 32), Geometry(128, 512), Geometry(128, 256, 64))),
+        *(
+            (g, ())
+            for g in (*PADS, Geometry(4, 32), Geometry(128, 512), Geometry(128, 256, 64), Geometry(4, 16, 64, True))
+        ),
     ],
     facet=GeometryGuard,
 )

@@ -22,11 +22,12 @@ def draft_bytes(price: Cell) -> tuple[int, int, int]:
     return price.own, price.layers_full, price.layers_window
 
 
-def with_own_cell() -> tuple[Serving, ...]:
-    both = Serving(
-        cases.DEEPSEEK_V3, Parallel(8, 4), 64, dflash(cell=7_777)
-    )  # a cell that is given stands for the geometry
-    return (*cases.plain(), *cases.windowed(), both)
+@listed
+def with_own_cell() -> Iterator[Serving]:
+    yield from (*cases.plain(), *cases.windowed())
+    yield Serving(cases.DEEPSEEK_V3, Parallel(8, 4), 64, dflash(cell=7_777))  # stands for the geometry
+    yield Serving(cases.DEEPSEEK_V3, Parallel(8, 1), 64, dflash(algorithm="DSPARK"))
+    yield Serving(cases.GPT_OSS, Parallel(16, 2), 64, dflash(window_layers=2, local_layers=1), Window(cases.GPT_OSS))
 
 
 @listed
