@@ -10,7 +10,7 @@ import pytest
 from memspec.capacity.compress_ring_pad import reference, stale_reads
 from memspec.capacity.compress_ring_pad.checks import cases, memory
 from memspec.capacity.compress_ring_pad.checks.cases import C4, C128, PLAIN4, PLAIN128, Stage, Story
-from memspec.capacity.compress_ring_pad.data import Geometry, Request
+from memspec.capacity.compress_ring_pad.data import BatchRefused, Geometry, Request
 from memspec.conformance import Violation, variant
 
 torch = pytest.importorskip("torch")
@@ -153,3 +153,11 @@ def test_a_stale_row_shows_in_the_trace() -> None:
     with pytest.raises(Violation, match=r"entry of length 520") as caught:
         memory.play(twin, Story("five drafts at 515", C4, stages))
     assert [row["step"] for row in caught.value.trace] == ["extend", "verify", "verify"]
+
+
+@both
+def test_a_step_of_another_kind_is_refused_and_writes_nothing(make: Callable[[], Any]) -> None:
+    arena = memory.layer(256)
+    with pytest.raises(BatchRefused, match="'verify'"):
+        make().step(C4, arena, memory.BASE, "verify", (cases.request(0, 20, 1),), [(0.5, 0.0)])
+    assert arena == memory.layer(256)

@@ -17,6 +17,7 @@ from memspec.capacity.draft_pool_budget import (
     Latent,
     Memory,
     NoRoom,
+    NotEnoughMemory,
     Parallel,
     Pools,
     Serving,
@@ -210,3 +211,18 @@ def test_an_engine_that_only_prices_is_checked_for_prices() -> None:
     verdicts = judge(CHECKS, Pricer())
     assert verdicts[ClauseId("draft-pool-budget.draft-times-group")].outcome == "pass"
     assert verdicts[ClauseId("draft-pool-budget.fits-the-budget")].outcome == "not-run"
+
+
+def test_a_window_pool_by_requests_holds_more_than_a_window_and_a_page_or_is_refused() -> None:
+    capped = Serving(Latent(61, 576), page_size=64, window=Window(Latent(61, 288), tokens=960, request_cap=1000))
+    with pytest.raises(NotEnoughMemory, match="1024 tokens admits no request: a window of 960 and a page of 64"):
+        plan(capped, 10**10)
+    roomier = replace(capped, window=Window(Latent(61, 288), tokens=960, request_cap=1025))
+    assert plan(roomier, 10**10).window_tokens == 1088
+
+
+def test_a_fraction_by_0_is_a_refusal() -> None:
+    with pytest.raises(BudgetRefused, match="'1/0' divides by 0"):
+        available(Memory(100, 90, "1/0"))
+    with pytest.raises(BudgetRefused, match="'1/0' divides by 0"):
+        cell(Serving(Latent(61, 576), window=Window(Latent(61, 288), "1/0")))

@@ -268,3 +268,34 @@ def test_filters_reach_both_ways_to_resume() -> None:
     for resume_with in (reference.resume_and_allocate, reference.resume_rereading):
         plan = resume_with(worker, pools, queue, 0, 1, ("r1", "r2"))[1]
         assert (plan.resumed, plan.left, plan.stopped) == (("r1",), ("r0", "r2", "r3"), "slots")
+
+
+@pytest.mark.parametrize(
+    ("events", "named"),
+    [
+        ([{"do": "adopt", "name": "r"}], "'adopt'"),
+        ([{"do": "retract", "name": "r", "prompt": 4}] * 2, "r waits already"),
+        ([{"do": "admit", "name": "r", "prompt": 4}] * 2, "r holds pages already"),
+        ([{"do": "retract", "name": "r", "prompt": 4}, {"do": "finish", "name": "r"}], "r holds no pages"),
+    ],
+)
+def test_events_without_sense_are_refused_by_name(events: list[dict[str, Any]], named: str) -> None:
+    for run in (reference.replay, reference.replay_rereading):
+        with pytest.raises(PagesRefused, match=named):
+            run(Worker(4, 8, 0), 9, 9, events)
+
+
+def test_an_unknown_allocation_and_a_charge_without_a_page_are_refused() -> None:
+    with pytest.raises(PagesRefused, match="'borrow'"):
+        reference.allocations(4, 4, [{"do": "borrow", "owner": "r", "full": 1, "window": 1}])
+    with pytest.raises(WorkerRefused, match="0 tokens; it must be at least 1"):
+        reference.charge(Worker(0, 8), 4)
+    with pytest.raises(LengthRefused, match="-4 stored tokens"):
+        reference.charge(Worker(4, 8), -4)
+
+
+def test_a_decode_radix_cache_makes_the_tail_longer_in_the_later_variant_only() -> None:
+    worker = Worker(64, 128, 0, radix_cache=True, decode_radix=True)
+    new: list[dict[str, Any]] = [{"do": "admit", "name": "r", "prompt": 192}]
+    assert reference.replay(worker, 4, 4, new)[-1]["free"] == [1, 2]
+    assert reference.replay_rereading(worker, 4, 4, new)[-1]["free"] == [1, 1]

@@ -13,7 +13,17 @@ from typing import Any
 
 import torch
 
-from memspec.capacity.compress_ring_pad.data import SENTINEL, Arena, Compression, Geometry, Plan, Request, Row, Write
+from memspec.capacity.compress_ring_pad.data import (
+    SENTINEL,
+    Arena,
+    BatchRefused,
+    Compression,
+    Geometry,
+    Plan,
+    Request,
+    Row,
+    Write,
+)
 from memspec.capacity.compress_ring_pad.reference.memory import check_decode, decode_plan
 from memspec.capacity.compress_ring_pad.reference.plan import check_batch, check_device_batch
 from memspec.capacity.compress_ring_pad.reference.sizes import overlaps, window_of, write_pad
@@ -167,6 +177,8 @@ class TensorRing:
             made = decode_plan(geometry, requests)
             self.write_rows(arena, base, made.writes, rows)
             return self.compress_rows(geometry, arena, base, made.compressions, rows)
+        if kind != "extend":
+            raise BatchRefused(f"no step {kind!r}; extend and decode are known")
         check_batch(geometry, requests, len(rows))
         made = self.device_plan(geometry, requests, len(rows))
         entries = self.compress_rows(geometry, arena, base, made.compressions, rows)
