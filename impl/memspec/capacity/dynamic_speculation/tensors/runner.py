@@ -49,16 +49,17 @@ class Captured:
         return self.model.forward(self.tokens, self.starts, self.slots)
 
     def capture(self) -> None:
-        """Warm up on another stream, as capture demands, then record. Only the spare slot is written."""
-        stream = torch.cuda.Stream(self.model.device)
-        stream.wait_stream(torch.cuda.current_stream(self.model.device))
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UPS):
-                self.forward()
-        torch.cuda.current_stream(self.model.device).wait_stream(stream)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.logits = self.forward()
+        """Warm up on another stream, as capture demands, then record on the model's device. Only the spare slot is written."""
+        with torch.cuda.device(self.model.device):
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(WARM_UPS):
+                    self.forward()
+            torch.cuda.current_stream().wait_stream(stream)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.logits = self.forward()
 
     def run(self, tokens: Tensor, starts: Tensor, slots: Tensor) -> Tensor:
         """Logits of the batch, without those of the padding. Rows past the batch point at the spare slot."""
