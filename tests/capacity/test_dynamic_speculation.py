@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +37,8 @@ from memspec.capacity.dynamic_speculation import (
 from memspec.capacity.dynamic_speculation.checks import CHECKS, oracle
 from memspec.capacity.dynamic_speculation.data import Costs
 from memspec.capacity.dynamic_speculation.faults import FAULTS
-from memspec.conformance import Violation, judge
+from memspec.capacity.dynamic_speculation.reference import simulator
+from memspec.conformance import Violation, judge, variant
 
 WIDE_THEN_NARROW = [[1, 16, 16], [17, 256, 2]]
 DRAWS = tuple((37 * n + 11) % 100 for n in range(101))
@@ -185,7 +187,7 @@ def worlds(draw: st.DrawFn) -> World:
         )
     )
     k_max, block = draw(st.integers(1, 4)), draw(st.sampled_from([4, 16]))
-    most = max(-(-(a.prompt + a.answer + k_max) // block) for a in arrivals)
+    most = max(-(-(a.prompt + a.answer - 1 + 2 * k_max) // block) for a in arrivals)
     edge = draw(st.integers(1, 6))
     table = ((1, edge, draw(st.integers(0, 4))), (edge + 1, 99, draw(st.integers(0, 4))))
     return World(
@@ -207,6 +209,42 @@ def test_every_world_is_served_within_its_pool(world: World, mode: str, sync: st
         assert row.width <= world.k_max
     if mode == "none":
         assert report.draft_forwards == report.verified == report.switches == 0
+
+
+def looked_at(world: World, share: Any, k: int, *rest: Any) -> tuple[int, int]:
+    """Tokens are given out as ever, to a request that has a place for every draft that it is asked for."""
+    ahead = 0 if share.role == "chunk" else k
+    assert reference.reserved_blocks(share.request.computed, share.tokens, ahead, world.block) <= share.request.blocks
+    return simulator.deliver(world, share, k, *rest)
+
+
+WATCHED = variant(reference, deliver=looked_at)
+
+
+@given(worlds(), st.sampled_from(["scheduled", "sampling"]))
+@settings(max_examples=80, deadline=None)
+def test_every_draft_has_a_place_when_places_follow_k(world: World, counting: str) -> None:
+    WATCHED.simulate(world, "dynamic", Hypotheses(lookahead="needed", counting=counting))  # type: ignore[arg-type]
+
+
+def test_places_are_for_the_k_of_those_that_are_left_when_a_request_gives_way() -> None:
+    """Three requests would be asked for no draft; one gives way for lack of blocks, and two are asked for three."""
+    given = (
+        (58469, 1, 12),
+        (68748, 9, 2),
+        (32769, 11, 2),
+        (39562, 2, 14),
+        (50362, 2, 12),
+        (34210, 11, 12),
+        (17040, 9, 13),
+    )
+    world = World(tuple(Arrival(*one) for one in given), 4, ((1, 2, 3), (3, 99, 0)), 5, 12, DRAWS, 32, 2, 21)
+    assert WATCHED.simulate(world, "dynamic", Hypotheses(lookahead="needed")).preempted > 0
+
+
+def test_a_table_beyond_the_ladder_of_a_release_is_covered() -> None:
+    table = dense_table([[1, 1_500, 1]], 1_500, 1)
+    assert uncovered(table, planned(table)) == ()
 
 
 def test_a_world_with_k_at_zero_pays_for_the_drafter_alone() -> None:
@@ -232,7 +270,19 @@ def test_expected_tokens_are_those_of_all_outcomes(acceptance: Fraction, k: int)
 
 
 @pytest.mark.parametrize(
-    "wrong", [[[1, 4]], [[1, 4, 2, 0]], {1: 2}, "1-4:2", None, [], [None], [[1, 4, "x"]], [[True, 0, 1]]]
+    "wrong",
+    [
+        [[1, 4]],
+        [[1, 4, 2, 0]],
+        {1: 2},
+        "1-4:2",
+        None,
+        [],
+        [None],
+        [[1, 4, "x"]],
+        [[True, 0, 1]],
+        [[1, float("inf"), 1]],
+    ],
 )
 def test_what_is_no_schedule_is_refused(wrong: object) -> None:
     with pytest.raises(SpeculationRefused):

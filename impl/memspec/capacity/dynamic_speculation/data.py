@@ -35,6 +35,10 @@ class ReservationRefused(SpeculationRefused):
     """A reservation without meaning; names the value and the limit."""
 
 
+class LoopRefused(SpeculationRefused):
+    """A decoding loop without a prompt to go on from or a K to follow; names the value and the limit."""
+
+
 class WorldRefused(SpeculationRefused):
     """A simulated world in which some request cannot finish; names the need and the limit."""
 
@@ -116,7 +120,6 @@ class Decoded(NamedTuple):
     tokens: tuple[int, ...]
     verified: tuple[int, ...]
     accepted: tuple[int, ...]
-    forwards: int
 
 
 @dataclass(frozen=True)
@@ -177,8 +180,8 @@ Mode = Literal["none", "static", "dynamic"]
 class StepRow(NamedTuple):
     """One simulated step: what was scheduled, what it cost, what it left behind."""
 
-    scheduled: int
-    prefills: int
+    scheduled: int  # requests with tokens in the step
+    prefills: int  # those of them that compute a prompt
     k: int  # drafts that it asks for
     width: int  # drafts of a request that it verifies
     verified: int  # drafts verified, all requests together

@@ -138,6 +138,10 @@ def rewritten(current: int, committed: int, k: int, policy: Policy) -> tuple[int
     return 0, committed
 
 
+def written_at_once(current: int, committed: int, k: int, policy: Policy) -> tuple[int, int]:
+    return current, committed
+
+
 def never_owed(committed: int, current: int) -> int:
     return 0
 
@@ -193,6 +197,14 @@ def one_length(table_: Table, sizes: Sequence[int] = (), ceiling: int | None = N
     return tuple(graph for graph in graphs.planned(table_, sizes, ceiling) if graph.query == query)
 
 
+def above_the_ceiling(table_: Table, sizes: Sequence[int] = (), ceiling: int | None = None) -> tuple[Graph, ...]:
+    return graphs.planned(table_, sizes)
+
+
+def one_size(table_: Table, sizes: Sequence[int] = (), ceiling: int | None = None) -> tuple[Graph, ...]:
+    return graphs.planned(table_, sorted(sizes)[-1:], ceiling)
+
+
 def any_length(captured: Iterable[Graph], batch: int, query: int) -> Graph | None:
     fits = [graph for graph in captured if graph.tokens >= batch * query]
     return min(fits, key=lambda graph: graph.tokens, default=None)
@@ -231,8 +243,8 @@ def for_chunks_too(role: Role, k_now: int, k_next: int, k_max: int, extra: int =
     return blocks.lookahead("decode", k_now, k_next, k_max, extra, tight)
 
 
-def next_step_only(role: Role, k_now: int, k_next: int, k_max: int, extra: int = 0, tight: bool = True) -> int:
-    return 0 if role == "chunk" else (k_next if tight else k_max) + extra
+def this_step_only(role: Role, k_now: int, k_next: int, k_max: int, extra: int = 0, tight: bool = True) -> int:
+    return 0 if role == "chunk" else (k_now if tight else k_max) + extra
 
 
 def drafts_only(role: Role, k_now: int, k_next: int, k_max: int, extra: int = 0, tight: bool = True) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from memspec.capacity.dynamic_speculation.data import Hypotheses, Mode, Report, Role, World
-from memspec.capacity.dynamic_speculation.reference import scheduling, simulator
+from memspec.capacity.dynamic_speculation.data import Hypotheses, Mode, Report, Role, Scheduled, World
+from memspec.capacity.dynamic_speculation.reference import scheduling, simulator, table
 
 
 def different_ks(ks: Sequence[int]) -> int:
@@ -33,12 +33,24 @@ def without_none(world: World, readings: Hypotheses = simulator.AS_READ) -> dict
     return {"none": found["static"], "static": found["static"], "dynamic": found["dynamic"]}
 
 
-def places_tangled(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_before: int) -> int:
+def always_the_table(world: World, mode: Mode) -> tuple[int, ...]:
+    return simulator.table_of(world, "none" if mode == "none" else "dynamic")
+
+
+def all_counted(requests: Iterable[Scheduled], counting: str = "scheduled") -> int:
+    return table.scheduled_count(requests)
+
+
+def places_for_nobody(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_next: int) -> int:
+    return world.k_max if mode == "none" else scheduling.places(world, mode, readings, role, k_now, k_next)
+
+
+def places_tangled(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_next: int) -> int:
     return 0 if mode == "none" else world.k_max
 
 
-def places_of_the_synced(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_before: int) -> int:
-    given = scheduling.places(world, mode, readings, role, k_now, k_before)
+def places_of_the_synced(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_next: int) -> int:
+    given = scheduling.places(world, mode, readings, role, k_now, k_next)
     return 0 if readings.sync == "catch-up" else given
 
 

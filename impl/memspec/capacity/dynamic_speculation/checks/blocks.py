@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 from memspec.capacity.dynamic_speculation.checks import oracle
-from memspec.capacity.dynamic_speculation.checks.facets import CHECKS, Configured, Reserver, granted
+from memspec.capacity.dynamic_speculation.checks.facets import CHECKS, Configured, Reserver
 from memspec.capacity.dynamic_speculation.data import Role, Settings
 from memspec.conformance import Violation, expect
 
 ROLES: tuple[Role, ...] = ("decode", "last-chunk")
+V1_METHODS = ("ngram", "eagle", "eagle3", "mtp", "draft_model", "dflash")
 
 
 @CHECKS.clause(lambda: [*product((0, 15, 16), (0, 1, 6), (0, 2), (4, 16))], Reserver)
@@ -25,9 +26,8 @@ def blocks_rounded_up(reserver: Reserver, case: tuple[int, int, int, int]) -> No
 def drafts_have_places(reserver: Reserver, case: tuple[Role, int, int, int, bool]) -> None:
     role, k_now, k_next, extra, tight = case
     ahead = reserver.lookahead(role, k_now, k_next, 4, extra, tight)
-    written = {k_now, k_next}  # rows that drafts of this step and of the next take
-    if any(k + extra > ahead for k in written):
-        raise Violation(f"{ahead} places", f"places for {max(written)} drafts and {extra} rows more")
+    if ahead < k_next + extra:  # the drafts that the step verifies are among its own tokens
+        raise Violation(f"{ahead} places", f"places for {k_next} drafts and {extra} rows more")
 
 
 @CHECKS.clause(lambda: product(("chunk", *ROLES), (0, 1, 2), (0, 1, 2), (0, 1)), Reserver)
@@ -61,20 +61,27 @@ def parallel(**changed: object) -> Settings:
 def ranks_agree(configured: Configured, case: tuple[Settings, tuple[int, ...]]) -> None:
     settings, counts = case
     try:
-        ks = set(configured.rank_ks(settings, counts))
+        ks = tuple(configured.rank_ks(settings, counts))
     except ValueError:
         return
-    if len(ks) > 1:
-        raise Violation(f"ranks with {counts} requests take K of {sorted(ks)}", "one K, or a refusal")
+    if len(ks) != len(counts) or len({*ks}) > 1:
+        raise Violation(f"ranks with {counts} requests take K of {ks}", "one K for all of them, or a refusal")
+    if not settings.shared_count:
+        expect({*ks}, {settings.k_max})
 
 
 @CHECKS.clause(
     lambda: [(parallel(), True), (parallel(data_parallel=2), False), (parallel(data_parallel=2, shared_count=True), True),
-             (parallel(runner="V1"), True), (parallel(runner="V1", method="suffix"), False),
-             (parallel(method="suffix"), True)],
+             (parallel(runner="V1", method="suffix"), False), (parallel(method="suffix"), True),
+             *((parallel(runner="V1", method=method), True) for method in V1_METHODS)],
     Configured,
 )  # fmt: skip
 def dropped_table_told(configured: Configured, case: tuple[Settings, bool]) -> None:
     settings, kept = case
-    resolved = granted(lambda: configured.resolve(settings))
+    try:
+        resolved = configured.resolve(settings)
+    except ValueError as refusal:
+        if kept:
+            raise Violation(f"refused: {refusal}", "a table in force") from refusal
+        return
     expect((resolved.table is not None, bool(resolved.dropped)), (kept, not kept))

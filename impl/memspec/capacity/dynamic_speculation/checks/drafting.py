@@ -7,7 +7,7 @@ from itertools import product
 
 from memspec.capacity.dynamic_speculation.checks import oracle
 from memspec.capacity.dynamic_speculation.checks.facets import CHECKS, Decoder, DraftKeeper
-from memspec.capacity.dynamic_speculation.data import Loop, Policy
+from memspec.capacity.dynamic_speculation.data import Decoded, Loop, Policy
 from memspec.conformance import Violation, expect
 
 Events = tuple[tuple[int, int], ...]
@@ -15,7 +15,7 @@ POLICIES: tuple[Policy, ...] = ("every-step", "catch-up")
 
 
 def events() -> Iterator[tuple[Events, Policy]]:
-    """Steps of (K, committed tokens): the reported trace, long pauses, and all short traces over K 0, 1, 3."""
+    """Steps of (K, committed tokens): K falls and rises, a prompt before a pause, and all traces of three steps over K 0 and 3."""
     for policy in POLICIES:
         yield ((3, 2), (0, 1), (0, 1), (3, 1)), policy
         yield ((0, 20), (0, 1), (0, 1), (2, 1), (2, 3)), policy
@@ -50,16 +50,14 @@ def debt_recorded(keeper: DraftKeeper, case: tuple[Events, Policy]) -> None:
 
 
 @CHECKS.clause(events, DraftKeeper)
-def zero_drafts_nothing(keeper: DraftKeeper, case: tuple[Events, Policy]) -> None:
-    steps, policy = case
-    expect([step.proposed for step in keeper.follow(steps, policy)], [k for k, _ in steps])
-
-
-@CHECKS.clause(events, DraftKeeper)
 def sync_is_a_forward(keeper: DraftKeeper, case: tuple[Events, Policy]) -> None:
     steps, policy = case
     idle = {"every-step": 1, "catch-up": 0}[policy]
-    expect([step.forwards for step in keeper.follow(steps, policy)], [k or idle for k, _ in steps])
+    found = keeper.follow(steps, policy)
+    expect([(step.proposed, step.forwards) for step in found], [(k, k or idle) for k, _ in steps])
+    for step in found:
+        if step.end > step.first and not step.forwards:
+            raise Violation(step, "no row that no forward wrote")
 
 
 TARGET = ((1, 2, 0, 3), (2, 0, 3, 1), (3, 1, 2, 0), (0, 3, 1, 2))
@@ -74,13 +72,26 @@ def loops(perfect: bool) -> Iterator[Loop]:
                 yield Loop(TARGET, drafter, (3, 0, 2), 11, ks, policy)
 
 
+def accounted(found: Decoded, loop: Loop) -> None:
+    """The first token comes of the prompt; each later step emits what it accepts and one more, and the last may be cut short."""
+    steps = [accepted + 1 for accepted in found.accepted]
+    emitted = 1 + sum(steps)
+    if len(found.verified) != len(steps) or not emitted - (steps[-1] if steps else 1) < loop.count <= emitted:
+        raise Violation((found.verified, found.accepted), f"steps that emit {loop.count} tokens, the last one needed")
+
+
 @CHECKS.clause(lambda: loops(perfect=False), Decoder)
 def greedy_output(decoder: Decoder, loop: Loop) -> None:
-    expect(tuple(decoder.decode(loop).tokens), oracle.greedy(loop))
+    found = decoder.decode(loop)
+    expect(tuple(found.tokens), oracle.greedy(loop))
+    accounted(found, loop)
 
 
 @CHECKS.clause(lambda: loops(perfect=True), Decoder)
 def perfect_drafter_accepted(decoder: Decoder, loop: Loop) -> None:
     found = decoder.decode(loop)
+    accounted(found, loop)
     due = [loop.ks[min(step, len(loop.ks) - 1)] for step in range(len(found.verified))]
+    if due and loop.count <= 1 + sum(found.accepted) + len(due) and found.verified[-1] < due[-1]:
+        due[-1] = found.verified[-1]  # the last step may leave out drafts that nobody wants
     expect((list(found.verified), list(found.accepted)), (due, due))

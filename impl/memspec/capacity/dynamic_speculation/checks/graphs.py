@@ -17,17 +17,22 @@ TABLES: tuple[Table, ...] = tuple(
 MIXED = (Graph(1, 17), Graph(2, 17), Graph(4, 17), Graph(8, 3), Graph(24, 3), Graph(40, 3), Graph(90, 1))
 
 
-@CHECKS.clause(lambda: TABLES, Graphs)
-def tiers_of_the_table(graphs: Graphs, table: Table) -> None:
-    due = {k + 1: max(n for n in range(1, len(table)) if table[n] == k) for k in set(table[1:])}
-    expect(sorted(tuple(tier) for tier in graphs.tiers(table)), sorted(due.items()))
+LARGE = ((oracle.table_of(oracle.WIDE_THEN_NARROW, 256, 16), 512), (oracle.table_of(((1, 600, 0),), 600, 1), None))
 
 
-@CHECKS.clause(lambda: [*TABLES, oracle.table_of(oracle.WIDE_THEN_NARROW, 256, 16)], Graphs)
-def every_shape_planned(graphs: Graphs, table: Table) -> None:
-    planned = {(graph.batch, graph.query) for graph in graphs.planned(table)}
-    missing = [(n, table[n] + 1) for n in range(1, len(table)) if oracle.smallest(planned, n, table[n] + 1) is None]
-    expect(missing, [])
+@CHECKS.clause(lambda: [*product(TABLES, (None, 20)), *LARGE], Graphs)
+def every_shape_planned(graphs: Graphs, case: tuple[Table, int | None]) -> None:
+    table, ceiling = case
+    full = {(graph.batch, graph.query) for graph in graphs.planned(table)}
+    below = full if ceiling is None else {(g.batch, g.query) for g in graphs.planned(table, (), ceiling)}
+    above = [(n, query) for n, query in below if ceiling is not None and n * query > ceiling]
+    missing = []
+    for n in range(1, len(table)):
+        query = table[n] + 1
+        held = oracle.smallest(full, n, query)
+        if held is None or ((ceiling is None or held * query <= ceiling) and oracle.smallest(below, n, query) is None):
+            missing.append((n, query))
+    expect((missing, above), ([], []))
 
 
 @CHECKS.clause(lambda: product((MIXED,), (1, 3, 4, 7, 25, 41, 90, 91), (1, 2, 3, 17)), Graphs)
@@ -70,7 +75,11 @@ def no_unreachable_graphs(graphs: Graphs, case: tuple[Table, tuple[int, ...]]) -
     expect(useless, [])
 
 
-@CHECKS.clause(lambda: [((0, *[3] * 16), 42, 11), ((0, *[2] * 20), 40, 14), ((0, *[0] * 64), 42, 42)], Graphs)
-def sizes_rounded_up(graphs: Graphs, case: tuple[Table, int, int]) -> None:
-    table, size, due = case
-    expect([tuple(graph) for graph in graphs.planned(table, (size,))], [(due, table[1] + 1)])
+@CHECKS.clause(
+    lambda: [((0, *[3] * 16), (42,), [(11, 4)]), ((0, *[2] * 20), (40,), [(14, 3)]), ((0, *[0] * 64), (42,), [(42, 1)]),
+             ((0, *[3] * 16), (42, 6), [(2, 4), (11, 4)]), ((0, 2, 2, 0, 0, 0, 0), (4,), [(2, 3), (4, 1)])],
+    Graphs,
+)  # fmt: skip
+def sizes_rounded_up(graphs: Graphs, case: tuple[Table, tuple[int, ...], list[tuple[int, int]]]) -> None:
+    table, sizes, due = case
+    expect(sorted(tuple(graph) for graph in graphs.planned(table, sizes)), due)

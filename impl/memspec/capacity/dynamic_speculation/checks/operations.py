@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any, Protocol
 
 from memspec.capacity.dynamic_speculation.checks.facets import (
@@ -22,6 +23,13 @@ from memspec.capacity.dynamic_speculation.checks.facets import (
 from memspec.capacity.dynamic_speculation.data import Arrival, Graph, Loop, Scheduled, Settings, World
 
 Input = Mapping[str, Any]
+
+
+class Tiered(Protocol):
+    """The query lengths of a table, and the widest batch of each."""
+
+    def dense_table(self, schedule: Any, max_batch: int, k_max: int) -> tuple[int, ...]: ...
+    def tiers(self, table: Sequence[int]) -> Sequence[tuple[int, int]]: ...
 
 
 class Comparison(Protocol):
@@ -77,7 +85,7 @@ def padded_tokens(subject: Padder, data: Input) -> Any:
 def drafter_length(subject: DraftKeeper, data: Input) -> Any:
     """Rows that are current after each step, and forwards."""
     steps = subject.follow([(k, tokens) for k, tokens in data["steps"]], data["policy"])
-    return {"current": [step.end for step in steps], "forwards": [step.forwards for step in steps]}
+    return {"current": [*accumulate((step.end for step in steps), max)], "forwards": [step.forwards for step in steps]}
 
 
 @CHECKS.operation(Decoder)
@@ -87,16 +95,17 @@ def decode(subject: Decoder, data: Input) -> Any:
     return {"tokens": list(found.tokens), "accepted": list(found.accepted)}
 
 
-@CHECKS.operation(Graphs)
+@CHECKS.operation(Tiered)
 def tiers(subject: Any, data: Input) -> Any:
     return [list(tier) for tier in subject.tiers(table_in(subject, data))]
 
 
 @CHECKS.operation(Graphs)
 def uncovered(subject: Any, data: Input) -> Any:
-    """First and number of the shapes that no graph runs."""
+    """First and number of the shapes that no graph runs: none of ``graphs``, or of what the subject plans."""
     table = table_in(subject, data)
-    found = subject.uncovered(table, subject.planned(table, tuple(data.get("sizes", ())), data.get("ceiling")))
+    given = [Graph(*shape) for shape in data.get("graphs", ())]
+    found = subject.uncovered(table, given or subject.planned(table, tuple(data.get("sizes", ()))))
     return {"count": len(found), "first": list(found[0]) if found else None}
 
 

@@ -25,8 +25,9 @@ def added_blocks(length: int, added: int, block: int) -> int:
 def lookahead(role: Role, k_now: int, k_next: int, k_max: int, extra: int = 0, tight: bool = True) -> int:
     """Places for drafts beyond a step's own tokens.
 
-    None for a prompt's chunk that is not its last. Otherwise ``max(k_now, k_next)``, K of this step and of the next, where the
-    pool is tight, and ``k_max`` where it is not; ``extra`` for drafters that write more rows than they propose.
+    ``k_now``: drafts that the step verifies, which are among its own tokens; ``k_next``: drafts that it asks for and the next step
+    verifies. None for a prompt's chunk that is not its last. Otherwise the larger of the two where the pool is tight, and
+    ``k_max`` where it is not; ``extra`` for drafters that write more rows than they propose.
     """
     if role == "chunk":
         return 0

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 
 from memspec.capacity.dynamic_speculation.data import Graph, GraphRefused, Table
 
-LADDER_END = 512  # requests; the ladder of request counts goes no further
-
 Tier = tuple[int, int]  # query length, widest batch that runs at it
 
 
@@ -26,9 +24,8 @@ def tiers(table: Table) -> tuple[Tier, ...]:
 
 def request_counts(most: int) -> tuple[int, ...]:
     """Batches to capture up to ``most``: 1, 2, 4, multiples of 8 to 256, of 16 above, and ``most`` itself."""
-    end = min(most, LADDER_END)
-    ladder = [1, 2, 4, *range(8, 256, 8), *range(256, end + 1, 16)]
-    return tuple(sorted({count for count in ladder if count <= end} | {end}))
+    ladder = [1, 2, 4, *range(8, 256, 8), *range(256, most + 1, 16)]
+    return tuple(sorted({count for count in ladder if count <= most} | {most}))
 
 
 def planned(table: Table, sizes: Sequence[int] = (), ceiling: int | None = None) -> tuple[Graph, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memspec.capacity.dynamic_speculation.data import Decoded, Loop
-from memspec.capacity.dynamic_speculation.reference.drafter import draft_forwards, rows_to_write
+from memspec.capacity.dynamic_speculation.data import Decoded, Loop, LoopRefused
+from memspec.capacity.dynamic_speculation.reference.drafter import rows_to_write
 from memspec.capacity.dynamic_speculation.reference.timing import received
 
 STALE = 0  # what a row holds that this request has not written
@@ -41,12 +41,24 @@ def agreeing(chosen: Sequence[int], drafts: Sequence[int]) -> int:
     return next((n for n, draft in enumerate(drafts) if draft != chosen[n]), len(drafts))
 
 
+def check_loop(loop: Loop) -> None:
+    """Raises LoopRefused where there is nothing to choose after, or no K that the drafter can follow."""
+    if len(loop.prompt) < 2:
+        raise LoopRefused(f"a prompt of {len(loop.prompt)} tokens; at least 2")
+    if not loop.ks or not 0 <= min(loop.ks) <= max(loop.ks) <= loop.k_max:
+        raise LoopRefused(f"K of {list(loop.ks)}; at least one, each from 0 to {loop.k_max}")
+
+
 def decode(loop: Loop) -> Decoded:
-    """Emit ``count`` tokens. Each step verifies the drafts of the step before it and asks for ``ks[step]`` new ones."""
+    """Emit ``count`` tokens. Each step verifies the drafts of the step before it and asks for ``ks[step]`` new ones.
+
+    Raises LoopRefused.
+    """
+    check_loop(loop)
     tokens, target, drafter = list(loop.prompt), Rows(), Rows()
     verified, accepted = [], []
     drafts: tuple[int, ...] = ()
-    current = forwards = step = 0
+    current = step = 0
     due = len(loop.prompt) + loop.count
     write(target, 0, tokens)
     while len(tokens) < due:
@@ -61,7 +73,6 @@ def decode(loop: Loop) -> Decoded:
         tokens += new[: due - len(tokens)]
         k = loop.ks[min(step, len(loop.ks) - 1)]
         proposed, current = propose(loop, drafter, tokens, current, k)
-        forwards += draft_forwards(k, loop.policy)
         drafts = received([proposed], loop.k_max, "wide")[0]
         step += 1
-    return Decoded(tuple(tokens[len(loop.prompt) :]), tuple(verified), tuple(accepted), forwards)
+    return Decoded(tuple(tokens[len(loop.prompt) :]), tuple(verified), tuple(accepted))

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from memspec.capacity.dynamic_speculation.data import Graph, Table
-from memspec.capacity.dynamic_speculation.reference.graphs import LADDER_END, request_counts, tiers, whole_requests
+from memspec.capacity.dynamic_speculation.reference.graphs import request_counts, tiers, whole_requests
+
+LADDER_END = 512  # tokens; the ladder for steps with prompts goes no further
 
 Grid = Literal["widest-only", "each-tier"]
 

@@ -6,11 +6,22 @@ Source: the order of vLLM's scheduler; a running request that finds no block mak
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memspec.capacity.dynamic_speculation.data import Arrival, Hypotheses, Mode, Role, World, WorldRefused
+from memspec.capacity.dynamic_speculation.data import (
+    Arrival,
+    Hypotheses,
+    Mode,
+    Role,
+    Scheduled,
+    Table,
+    World,
+    WorldRefused,
+)
 from memspec.capacity.dynamic_speculation.reference.blocks import lookahead, reserved_blocks
+from memspec.capacity.dynamic_speculation.reference.table import k_for, scheduled_count
 
 
 @dataclass
@@ -39,11 +50,20 @@ class Share(NamedTuple):
 
 
 def check_world(world: World, reserve: int) -> None:
-    """Raises WorldRefused for a request that could never get its blocks, or a budget that no decode fits."""
+    """Raises WorldRefused for a request that could never get its blocks, a budget that no decode fits, a world without draws.
+
+    The last decode step of a request can verify ``reserve`` drafts and have as many places beyond them.
+    """
+    if not world.accepts:
+        raise WorldRefused("0 draws decide which drafts are accepted; at least 1")
     if world.budget < 1 + world.k_max:
         raise WorldRefused(f"a budget of {world.budget} tokens; at least {1 + world.k_max}")
     for arrival in world.arrivals:
-        need = reserved_blocks(arrival.prompt, arrival.answer, reserve, world.block)
+        if min(arrival.prompt, arrival.answer) < 1:
+            raise WorldRefused(
+                f"a prompt of {arrival.prompt} tokens and an answer of {arrival.answer}; at least 1 of each"
+            )
+        need = reserved_blocks(arrival.prompt, arrival.answer - 1, 2 * reserve, world.block)
         if need > world.pool:
             raise WorldRefused(f"a request needs {need} blocks; the pool has {world.pool}")
 
@@ -57,13 +77,13 @@ def share_of(request: Running, budget: int) -> Share:
     return Share(request, "last-chunk" if missing <= budget else "chunk", min(missing, budget))
 
 
-def places(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_before: int) -> int:
-    """Places reserved beyond a request's own tokens. ``k_now`` bounds what this step asks for."""
+def places(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_next: int) -> int:
+    """Places reserved beyond a request's own tokens: K that the step verifies, and at least the K that it asks for."""
     if mode == "none":
         return 0
     if readings.lookahead == "static":
         return world.k_max
-    return lookahead(role, k_now, k_before, world.k_max)
+    return lookahead(role, k_now, k_next, world.k_max)
 
 
 def free_blocks(world: World, running: Sequence[Running]) -> int:
@@ -84,7 +104,7 @@ def schedule(
 ) -> tuple[list[Share], int]:
     """The step's shares and how many requests gave way; moves requests between ``running`` and ``ready``.
 
-    ``ks``: the most that this step can ask for, and what the step before it asked for.
+    ``ks``: what the step before it asked for, and the most that this one may ask for.
     """
     plan: list[Share] = []
     budget, gave_way, position = world.budget, 0, 0
@@ -117,3 +137,37 @@ def schedule(
         take(share)
         budget -= share.tokens
     return plan, gave_way
+
+
+class Planned(NamedTuple):
+    """A step: what it runs, the K that follows, how many requests gave way, and who runs and waits from now on."""
+
+    plan: list[Share]
+    k: int
+    gave_way: int
+    running: list[Running]
+    ready: list[Running]
+
+
+def planned_step(
+    world: World,
+    mode: Mode,
+    readings: Hypotheses,
+    table: Table,
+    running: Sequence[Running],
+    ready: Sequence[Running],
+    k_before: int,
+) -> Planned:
+    """Schedule with places for the fewest drafts; again with more where the K that follows from the plan is larger.
+
+    Which requests run depends on the places, and K on which requests run. The last try has places for every K of the table.
+    """
+    most = 0 if mode == "none" else world.k_max
+    for asked in sorted({*table[1:], most}):
+        tried, waiting = [copy(request) for request in running], [copy(request) for request in ready]
+        plan, gave_way = schedule(world, mode, readings, tried, waiting, (k_before, asked))
+        count = scheduled_count([Scheduled(role, tokens) for _, role, tokens in plan], readings.counting)
+        k = k_for(table, count, most)
+        if readings.lookahead == "static" or k <= asked:
+            break
+    return Planned(plan, k, gave_way, tried, waiting)

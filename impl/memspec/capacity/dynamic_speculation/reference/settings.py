@@ -42,5 +42,5 @@ def rank_ks(settings: Settings, counts: Sequence[int]) -> tuple[int, ...]:
     table = resolve(settings).table
     if table is None:
         return (settings.k_max,) * len(counts)
-    seen = [max(counts)] * len(counts) if settings.shared_count else list(counts)
+    seen = [max(counts, default=0)] * len(counts) if settings.shared_count else list(counts)
     return tuple(k_for(table, count, settings.k_max) for count in seen)

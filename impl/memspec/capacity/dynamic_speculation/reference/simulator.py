@@ -11,11 +11,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from memspec.capacity.dynamic_speculation.data import Costs, Graph, Hypotheses, Mode, Report, Scheduled, StepRow, World
+from memspec.capacity.dynamic_speculation.data import Costs, Graph, Hypotheses, Mode, Report, StepRow, World
 from memspec.capacity.dynamic_speculation.reference.drafter import draft_forwards
 from memspec.capacity.dynamic_speculation.reference.graphs import dispatch, padding, planned
-from memspec.capacity.dynamic_speculation.reference.scheduling import Running, Share, check_world, schedule
-from memspec.capacity.dynamic_speculation.reference.table import dense_table, k_for, scheduled_count
+from memspec.capacity.dynamic_speculation.reference.scheduling import Running, Share, check_world, planned_step
+from memspec.capacity.dynamic_speculation.reference.table import dense_table
 
 AS_READ = Hypotheses()  # how vLLM 0.33.0 behaves on Model Runner V2
 
@@ -71,11 +71,8 @@ def simulate(world: World, mode: Mode, readings: Hypotheses = AS_READ) -> Report
             now = max(now, arriving[0].at)
         while arriving and arriving[0].at <= now:
             ready.append(Running(arriving[0], arriving.pop(0).prompt))
-        reachable = range(max(1, len(running)), min(world.max_batch, len(running) + len(ready)) + 1)
-        plan, gave_way = schedule(world, mode, readings, running, ready, (max(table[n] for n in reachable), k))
+        plan, k, gave_way, running, ready = planned_step(world, mode, readings, table, running, ready, k)
         preempted += gave_way
-        count = scheduled_count([Scheduled(role, tokens) for _, role, tokens in plan], readings.counting)
-        k = k_for(table, count, world.k_max if mode != "none" else 0)
         width = max((share.request.drafts for share in plan if share.role == "decode"), default=0)
         verified = sum(share.request.drafts for share in plan if share.role == "decode")
         tokens = sum(share.tokens for share in plan)
@@ -91,7 +88,7 @@ def simulate(world: World, mode: Mode, readings: Hypotheses = AS_READ) -> Report
             delivered += held
         blocks = sum(request.blocks for request in running)
         running = [request for request in running if request.left > 0]
-        rows.append(StepRow(count, sum(s.role != "decode" for s in plan), k, width, verified, tokens, extra, kind, forwards,
+        rows.append(StepRow(len(plan), sum(s.role != "decode" for s in plan), k, width, verified, tokens, extra, kind, forwards,
                             blocks, delivered, spent))  # fmt: skip
     return summed(rows, latencies, preempted, now)
 
@@ -125,8 +122,6 @@ def deliver(world: World, share: Share, k: int, now: int, drawn: int, latencies:
     request.decoding, request.drafts = True, k
     if request.last >= 0:
         latencies += [(now - request.last) // held] * held
-    elif held > 1:
-        latencies += [0] * (held - 1)
     request.last = now
     return held, drawn
 

@@ -28,10 +28,8 @@ def entry_of(given: Any) -> Entry:
         raise ScheduleRefused(f"entry {given!r}: it must have 3 items, first batch, last batch and K")
     try:
         first, last, k = (int(item) for item in given)
-    except (TypeError, ValueError) as trouble:
+    except (TypeError, ValueError, OverflowError) as trouble:
         raise ScheduleRefused(f"entry {given!r}: its items must be whole numbers") from trouble
-    if first < 1 or last < 1:
-        raise ScheduleRefused(f"entry {given!r}: a batch must be at least 1")
     if first > last:
         raise ScheduleRefused(f"entry {given!r}: its first batch {first} must be at most its last, {last}")
     if k < 0:

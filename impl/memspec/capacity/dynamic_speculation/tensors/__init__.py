@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memspec.capacity.dynamic_speculation.data import Decoded, Graph, Loop
+from memspec.capacity.dynamic_speculation.reference.loop import check_loop
 from memspec.capacity.dynamic_speculation.tensors.model import (
     Attention,
     Lookup,
@@ -43,6 +44,7 @@ class Subject:
 
     def decode(self, loop: Loop) -> Decoded:
         """Every second shape is captured, so that replayed, padded and eager forwards take turns."""
+        check_loop(loop)
         positions = len(loop.prompt) + loop.count + loop.k_max + 2
         graphs = [Graph(2, query) for query in range(1, loop.k_max + 2, 2)]
         target, drafter = (
@@ -55,7 +57,6 @@ class Subject:
             found.tokens[0],
             tuple(row.width for row in steps),
             tuple(row.accepted for row in steps),
-            sum(row.draft_forwards for row in found.rows),
         )
 
 
