@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from math import gcd
 
@@ -129,7 +129,16 @@ def test_the_lookup_agrees_with_one_scan_from_the_right(answers: str, window: in
 
 @pytest.mark.parametrize(
     ("answers", "first_window", "end"),
-    [("HHH", 3, 3), ("MHH", 3, 0), ("HMHH", 3, 1), ("HHMHH", 3, 2), ("HH", 3, 2), ("MHHMH", 3, 3), ("MHHH", 3, 4)],
+    [
+        ("HHH", 3, 3),
+        ("MHH", 3, 0),
+        ("HMHH", 3, 1),
+        ("HHMHH", 3, 2),
+        ("HH", 3, 2),
+        ("MHHMH", 3, 3),
+        ("MHHH", 3, 4),
+        ("MHH", 0, 3),
+    ],
 )
 def test_only_the_run_at_the_right_edge_is_asked_for_more(answers: str, first_window: int, end: int) -> None:
     assert find_run(answers, 2, first_window) == end
@@ -201,16 +210,20 @@ def test_2000_random_prompts_with_open_answers_agree_with_a_descending_search() 
     assert waiting > 100
 
 
+def cap_in_full(prompt: int, local: int, groups: Sequence[LayerGroup], cap: int | None = None) -> int:
+    """Leaves a token of the prompt, and none of the cap."""
+    whole = lookup.furthest_boundary(prompt, local, groups)
+    return whole if cap is None else min(whole, local + cap)
+
+
 def asking_for_what_is_read(
     prompt: int, local: int, groups: Sequence[LayerGroup], answers: Sequence[Sequence[str]], cap: int | None = None
 ) -> int | None:
     """A lookup without false misses: tries every boundary and looks at the tokens that are read there."""
     lookup.check_request(prompt, local, cap)
-    lookup.check_groups(groups, answers)
-    for own in answers:
-        lookup.check_answers(own)
+    lookup.check_groups(prompt, groups, answers)
     size = max(group.offload_chunk for group in groups)
-    for boundary in range(lookup.furthest_boundary(prompt, local, groups, cap), local + size - 1, -1):
+    for boundary in range(cap_in_full(prompt, local, groups, cap), local + size - 1, -1):
         met = {
             own[token // group.offload_chunk]
             for group, own in zip(groups, answers, strict=True)
@@ -227,6 +240,21 @@ def test_a_lookup_without_false_misses_conforms_as_well() -> None:
     assert {verdict.outcome for verdict in verdicts.values()} == {"pass"}
     groups, stored = [full(1024), chunked(8192, 1024)], ["H" * 8, "M" + "H" * 7]
     assert (asking_for_what_is_read(8193, 0, groups, stored), external_hit(8193, 0, groups, stored)) == (8192, 0)
+
+
+def cap_rounded_down(prompt: int, local: int, groups: Sequence[LayerGroup], cap: int | None = None) -> int:
+    """Gives no boundary off the grid to a capped prompt."""
+    end = prompt - any(reported_window(group) is not None for group in groups)
+    if cap is not None and local + cap < end:
+        size = groups[0].offload_chunk
+        end = (local + cap) // size * size
+    return min(end, *(prompt // group.offload_chunk * group.offload_chunk for group in groups))
+
+
+@pytest.mark.parametrize("alternative", [cap_rounded_down, cap_in_full])
+def test_a_lookup_may_end_at_the_cap_or_at_the_grid_before_it(alternative: Callable[..., int]) -> None:
+    verdicts = judge(CHECKS, variant(reference, furthest_boundary=alternative))
+    assert {verdict.outcome for verdict in verdicts.values()} == {"pass"}
 
 
 def test_a_bounded_prompt_off_the_grid_is_a_false_hit_with_the_released_demand() -> None:
@@ -301,9 +329,16 @@ def test_refusals_are_value_errors_of_their_kind() -> None:
         (SizeRefused, lambda: mean_need(-8, 4)),
         (SizeRefused, lambda: chunks_to_load(-1, 8, 8, 4)),
         (SizeRefused, lambda: planned_chunks(-1, 8, 4)),
+        (SizeRefused, lambda: planned_chunks(8, 0, 4)),
+        (SizeRefused, lambda: demanded_chunks(-3, sliding(4, 4))),
+        (SizeRefused, lambda: device_hit(-1, 8, 4, [])),
+        (SizeRefused, lambda: suffix_hit(24, -8, 8, 4, [True] * 6)),
+        (SizeRefused, lambda: suffix_hit(0, 0, 8, 4, [])),
+        (SizeRefused, lambda: external_hit(8, 0, [chunked(4, 2), full(0)], ["HHHH"] * 2)),
         (SizeRefused, lambda: admission_blocks(8, -1, 16, 4)),
         (SizeRefused, lambda: suffix_hit(8, 4, 8, 0, [True])),
         (KindRefused, lambda: reported_window(LayerGroup("cross-attention", 16))),
+        (KindRefused, lambda: external_hit(8, 0, [full(2), LayerGroup("mamba", 2)], ["MMMM"] * 2)),
         (AnswerRefused, lambda: find_run("h", 1)),
     ):
         assert issubclass(wrong, WindowRefused)

@@ -18,10 +18,10 @@ RELEASED = (
     fault("chunked-kind-unknown", "window-by-kind", "released", "vLLM 0.27.1, vllm-project/vllm #51150",
           "Knows sliding windows, recurrent state and full attention; a chunked-local group stops the engine at its start.",
           reported_window=windows.chunked_kind_unknown),
-    fault("bare-assertions", "unknown-kind-named attention-chunk-positive", "released", "vLLM 0.28.0 to 0.33.0",
+    fault("bare-assertions", "refused-by-kind-and-size", "released", "vLLM 0.28.0 to 0.33.0",
           "Asserts kind and size without a message, so that the log does not say which group or which number.",
           reported_window=windows.bare_assertions, check_size=windows.unnamed_size),
-    fault("offload-chunk-unchecked", "sizes-in-range", "released", "vLLM 0.28.0 to 0.33.0",
+    fault("offload-chunk-unchecked", "refused-by-kind-and-size", "released", "vLLM 0.28.0 to 0.33.0",
           "Divides by whatever offload chunk it is given; a negative one gives a negative window.",
           check_size=windows.offload_chunk_unchecked),
     fault("extra-tokens-forgotten", "window-by-kind", "released", "vLLM 0.28.0 to 0.30.0",
@@ -48,13 +48,13 @@ RELEASED = (
 )
 
 GUARDS = (
-    fault("any-size", "attention-chunk-positive sizes-in-range", "guard removed", "",
+    fault("any-size", "refused-at-configuration refused-by-kind-and-size", "guard removed", "",
           "Raises a size below its limit to the limit and goes on.",
           check_size=windows.any_size),
-    fault("unknown-kind-is-full", "unknown-kind-named", "guard removed", "",
+    fault("unknown-kind-is-full", "refused-at-configuration refused-by-kind-and-size", "guard removed", "",
           "Takes a kind that it does not know for full attention.", reported_window=windows.unknown_is_full),
     fault("answers-believed", "request-in-range", "guard removed", "", "Takes whatever is no miss for a hit.",
-          find_run=lookups.answers_believed),
+          check_answers=lookups.no_check),
     fault("any-request", "request-in-range", "guard removed", "", "Believes any prompt, prefix and cap.",
           check_request=lookups.no_check),
     fault("any-groups", "request-in-range", "guard removed", "", "Does not compare groups with answers.",
@@ -64,10 +64,10 @@ GUARDS = (
 )
 
 WINDOWS = (
-    fault("window-floored", "rounds-up covers-its-boundaries no-false-hit", "opposite", "",
+    fault("window-floored", "rounds-up asks-for-what-is-read no-false-hit", "opposite", "",
           "Counts whole offload chunks inside an attention chunk.", window_in_chunks=windows.floored,
           demanded_chunks=windows.floored_demand),
-    fault("window-to-the-nearest", "rounds-up covers-its-boundaries", "opposite", "",
+    fault("window-to-the-nearest", "rounds-up", "opposite", "",
           "Rounds to the nearest number of offload chunks, to zero where they are much longer.",
           window_in_chunks=windows.nearest),
     fault("one-chunk-too-many", "rounds-up asks-for-no-more finds-what-is-there", "opposite", "",
@@ -90,10 +90,10 @@ WINDOWS = (
 )
 
 LOOKUPS = (
-    fault("short-run-anywhere", "right-most-run short-run-at-the-start no-false-hit", "opposite", "",
+    fault("short-run-anywhere", "right-most-run no-false-hit", "opposite", "",
           "Accepts a run of any length, as if the last stored chunk were all that is read.",
           find_run=lookups.short_run_anywhere),
-    fault("short-run-never", "short-run-at-the-start finds-what-is-there device-prefix-counts", "opposite", "",
+    fault("short-run-never", "right-most-run finds-what-is-there device-prefix-counts", "opposite", "",
           "Asks for a whole window also where the device holds the rest of it.", find_run=lookups.short_run_never),
     fault("left-most-run", "right-most-run finds-what-is-there", "opposite", "",
           "Stops at the first run from the left.", find_run=lookups.left_most_run),

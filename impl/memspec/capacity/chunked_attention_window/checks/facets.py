@@ -20,9 +20,14 @@ class Windows(Protocol):
 
 
 class Needs(Protocol):
-    """What is really read, and where the window is enough."""
+    """What is really read at one boundary."""
 
     def needed_chunks(self, boundary: int, attention_chunk: int, offload_chunk: int) -> Sequence[int]: ...
+
+
+class Bounds(Protocol):
+    """What is read over all boundaries, and whether the window is enough at each of them."""
+
     def worst_need(self, attention_chunk: int, offload_chunk: int) -> int: ...
     def covers_every_boundary(self, attention_chunk: int, offload_chunk: int) -> bool: ...
     def mean_need(self, attention_chunk: int, offload_chunk: int) -> Fraction: ...
@@ -37,7 +42,7 @@ class Demand(Protocol):
 class RunLookup(Protocol):
     """One windowed group's lookup: the end of the run, or None to ask again."""
 
-    def find_run(self, answers: Sequence[str], window: int, first_window: int | None = None) -> int | None: ...
+    def find_run(self, answers: Sequence[str], window: int) -> int | None: ...
 
 
 class Lookup(Protocol):
@@ -54,9 +59,14 @@ class Transfers(Protocol):
 
 
 class Plans(Protocol):
-    """Space for one request, in offload chunks and in device blocks."""
+    """Space for one request, in offload chunks."""
 
     def planned_chunks(self, max_length: int, window: int | None, offload_chunk: int) -> int: ...
+
+
+class Admission(Protocol):
+    """Space for one request, in device blocks."""
+
     def admission_blocks(self, attention_chunk: int, in_flight: int, max_length: int, block: int) -> int: ...
 
 

@@ -53,14 +53,8 @@ def has_uncertain(answers: str, due: int | None) -> bool:
     return "U" in answers
 
 
-@CHECKS.clause(lambda: runs("HM", 6, settled), facet=RunLookup)
+@CHECKS.clause(lambda: (*runs("HM", 6, settled), ("H", 8, 1), ("MHHHHHHH", 8, 0)), facet=RunLookup)
 def right_most_run(lookup: RunLookup, case: Run) -> None:
-    expect(lookup.find_run(*case[:2]), case[2])
-
-
-@CHECKS.clause(lambda: [("HMM", 2, 1), ("HHM", 3, 2), ("MHM", 2, 0), ("MMH", 2, 0), ("HHMH", 3, 2), ("MHH", 3, 0), ("H", 8, 1)],
-               facet=RunLookup)  # fmt: skip
-def short_run_at_the_start(lookup: RunLookup, case: Run) -> None:
     expect(lookup.find_run(*case[:2]), case[2])
 
 
@@ -92,6 +86,9 @@ def hits(lookup: Lookup) -> list[tuple[World, int | None]]:
 @CHECKS.clause(lambda: ["every small store"], facet=Lookup)
 def no_false_hit(lookup: Lookup, case: str) -> None:
     for world, hit in hits(lookup):
+        last = world.prompt - world.local if world.cap is None else min(world.cap, world.prompt - world.local)
+        if hit is not None and not 0 <= hit <= last:
+            raise Violation({"hit": hit, **world._asdict()}, f"0 to {last}")
         for group, answers in zip(world.groups, world.answers, strict=True) if hit else ():
             missing = unreadable(group, answers, world.local, world.local + (hit or 0))
             if missing:
@@ -125,6 +122,7 @@ SHORTENED = (
     (World(15, 0, (chunked(6, 2), sliding(2, 2)), ("HHHMHHH", "HHHHHMM")), 6),
     (World(13, 0, (chunked(10, 2), sliding(4, 2), full(2)), ("HHHHHH", "HHHMMH", "HHHHHH")), 6),
     (World(17, 4, (chunked(8, 2), sliding(2, 2)), ("MMHHMHHH", "MMHHHHMM")), 4),
+    (World(27, 0, (sliding(4, 2), sliding(6, 2)), ("HMHHMMMHHMHHM", "HHMHHHMHHHMHH")), 2),  # four shortenings
 )
 
 
@@ -156,6 +154,8 @@ OPEN_BEYOND = (
     (World(9, 0, PAIR, ("HHHP", "HHHM")), 6),
     (World(9, 0, PAIR, ("HHMU", "HHHM")), 4),
     (World(9, 0, (full(2), sliding(4, 2)), ("HHPH", "HHMM")), 4),
+    (World(9, 0, (full(2), chunked(4, 2)), ("HHMP", "HHHH")), 4),
+    (World(9, 0, (full(2), chunked(4, 2)), ("MHHH", "HHHP")), 0),
 )
 
 
@@ -168,6 +168,7 @@ BESIDE_THE_DEVICE = (
     (World(8, 4, (chunked(4, 2),), ("MMHH",)), 3),
     (World(12, 6, (chunked(8, 2),), ("MMMHHH",)), 5),
     (World(9, 5, (chunked(6, 2),), ("MMHM",)), 0),
+    (World(9, 3, (full(2), chunked(8, 2)), ("MMHH", "MHHH")), 0),  # chunk 1 holds token 3, which nobody has
     (World(14, 5, (full(2), chunked(8, 2)), ("MMHHHHH", "MMHHHMM")), 5),
 )
 
@@ -195,11 +196,15 @@ OUT_OF_RANGE: tuple[tuple[World, tuple[object, ...]], ...] = (
     (World(0, 0, TWO, ("", "")), ("prompt", 0, 1)),
     (World(8, 9, TWO, ALL_THERE), ("local prefix", 9, 8)),
     (World(8, -1, TWO, ALL_THERE), ("local prefix", -1, 0)),
+    (World(8, 0, TWO, ("HHHH", "HHH")), (3, 4, "chunked-local")),
     (World(8, 0, TWO, ALL_THERE, -2), ("cap", -2, 0)),
     (World(8, 0, TWO, ALL_THERE[:1]), ("1 answer lists", "2 groups")),
     (World(8, 0, (), ()), ("0 groups", "at least 1")),
     (World(8, 0, TWO, ("HHHH", "HHXH")), ("'X'", 2)),
     (World(8, 0, TWO, ("HHHX", "HHHH")), ("'X'", 3)),
+    (World(8, 0, TWO, ("MHHH", "HHHX")), ("'X'", 3)),
+    (World(8, 0, (chunked(4, 2), full(0)), ALL_THERE), ("offload chunk", 0, 1)),
+    (World(8, 0, (chunked(4, 2), LayerGroup("cross-attention", 2)), ("MMMM", "HHHH")), ("'cross-attention'",)),
     (World(8, 0, (full(2), LayerGroup("mamba", 2)), ALL_THERE), ("'mamba'",)),
 )
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from memspec.capacity.chunked_attention_window.checks.facets import (
     CHECKS,
+    Admission,
+    Bounds,
     Demand,
     Device,
     Lookup,
@@ -40,8 +42,8 @@ def needed_chunks(rule: Needs, given: Input) -> Any:
     return {"first": read[0] if read else None, "last": read[-1] if read else None, "count": len(read)}
 
 
-@CHECKS.operation(facet=Needs)
-def need_and_window(rule: Needs, given: Input) -> Any:
+@CHECKS.operation(facet=Bounds)
+def need_and_window(rule: Bounds, given: Input) -> Any:
     """Over all boundaries: the most and the mean that is read, and whether the window is always enough."""
     sizes = given["attention_chunk"], given["offload_chunk"]
     mean: Fraction = rule.mean_need(*sizes)
@@ -101,6 +103,6 @@ def planned_chunks(rule: Plans, given: Input) -> Any:
     return rule.planned_chunks(given["max_length"], given["window"], given["offload_chunk"])
 
 
-@CHECKS.operation(facet=Plans)
-def admission_blocks(rule: Plans, given: Input) -> Any:
+@CHECKS.operation(facet=Admission)
+def admission_blocks(rule: Admission, given: Input) -> Any:
     return rule.admission_blocks(given["attention_chunk"], given["in_flight"], given["max_length"], given["block"])

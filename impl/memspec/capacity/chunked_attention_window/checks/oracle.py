@@ -96,36 +96,43 @@ def stands(world: World, group: LayerGroup, answers: str, boundary: int) -> bool
 
 
 def least_hit(world: World) -> int:
-    """Tokens that a demand of whole windows finds, for stores without open answers: every boundary is tried, from the right."""
+    """Tokens that a demand of whole windows finds where all groups share one offload chunk and nothing is open.
+
+    Every boundary on the grid is tried from the right, and the one that leaves the last prompt token.
+    """
+    leave = any(window_of(group) for group in world.groups)
     limit = world.prompt if world.cap is None else min(world.prompt, world.local + world.cap)
-    if any(window_of(group) for group in world.groups):
-        limit -= 1
-    size = max(group.offload_chunk for group in world.groups)
-    for boundary in range(limit, world.local + size - 1, -1):
-        on_grid = boundary == limit or any(boundary % group.offload_chunk == 0 for group in world.groups)
-        if on_grid and all(stands(world, g, a, boundary) for g, a in zip(world.groups, world.answers, strict=True)):
+    size = world.groups[0].offload_chunk
+    for boundary in range(limit - leave, world.local + size - 1, -1):
+        emitted = boundary % size == 0 or boundary == world.prompt - 1
+        if emitted and all(stands(world, g, a, boundary) for g, a in zip(world.groups, world.answers, strict=True)):
             return boundary - world.local
     return 0
 
 
 @cache
 def worlds() -> tuple[World, ...]:
-    """Small stores, every pattern of a few chunks: one offload grid, boundaries on it or one token before."""
-    found: list[World] = []
+    """Small stores on one offload grid: a sample of all patterns of a few chunks, for several mixes of groups."""
     kinds = (
         (full(2), chunked(4, 2)),
         (chunked(6, 2), chunked(4, 2)),
-        (chunked(5, 2), full(2)),
+        (LayerGroup("full-attention", 2, attention_chunk=2), chunked(5, 2)),
         (sliding(4, 2), chunked(6, 2)),
+        (chunked(4, 2), LayerGroup("mla", 2, sliding_window=2)),
+        (full(2), sliding(3, 2), full(2)),
     )
-    for n, (groups, patterns) in enumerate(product(kinds, product(strings("HM", 4)[15:], repeat=2))):
-        prompt, local = (8, 9)[n % 2], (0, 0, 2, 3)[n // 2 % 4]
-        found.append(World(prompt, local, groups, patterns))
+    requests = ((8, 0, None), (9, 0, None), (9, 2, None), (8, 3, None), (9, 0, 7), (9, 2, 4), (9, 3, 5))
+    patterns = strings("HM", 4)[15:]
+    pairs = [
+        World(prompt, local, groups, (*chosen, "HHHM")[: len(groups)], cap)
+        for groups, (prompt, local, cap), chosen in product(kinds, requests, product(patterns, repeat=2))
+    ]
     single = [World(10, 0, (chunked(c, 2),), (s,)) for c in (2, 4, 6, 7) for s in strings("HM", 5)[31:]]
     islands = [
         World(25, 0, (chunked(8, 3),), ("M" * a + "H" * b + "M" * (8 - a - b),)) for a in range(8) for b in range(9 - a)
     ]
-    return (*found[::5], *single[::2], *islands, World(25, 0, (chunked(4, 6),), ("MMMH",)))
+    others = [World(25, 0, (chunked(4, 6),), ("MMMH",)), World(11, 0, (full(4), chunked(8, 4)), ("HH", "HH"))]
+    return (*pairs[::23], *single[::2], *islands, *others)
 
 
 def open_worlds() -> Iterator[World]:
@@ -135,10 +142,11 @@ def open_worlds() -> Iterator[World]:
         yield World(8, 2, (full(2), chunked(4, 2)), patterns)
 
 
-OFF_GRID = (  # boundaries that are neither on the offload grid nor one token before
+OFF_GRID = (  # boundaries at which a group reads more chunks than its window, and neighbours of such boundaries
     World(30_720, 0, (full(768), chunked(8192, 768)), ("H" * 40, "M" * 11 + "H" * 29), 16_384),
     World(24, 0, (full(6), chunked(4, 6)), ("HHHH", "MHHH"), 8),
     World(40, 0, (full(5), chunked(10, 4)), ("H" * 8, "HHHMHHHMHH"), None),
     World(24, 0, (full(4), sliding(4, 4)), ("HHHHHH", "MMHHMM"), 14),
     World(24, 0, (full(4), sliding(4, 4)), ("HHHHHH", "MMMHMM"), 14),
+    World(8, 0, (full(4), sliding(3, 4, 2)), ("HH", "MH")),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from itertools import product
 
 from memspec.capacity.chunked_attention_window.checks.facets import (
     CHECKS,
+    Admission,
     BothRules,
     Device,
     Plans,
@@ -67,7 +68,12 @@ def blocks_fit_the_chunk(rule: Device, case: tuple[int, int, int, tuple[object, 
 
 
 @CHECKS.clause(
-    lambda: [({"alignment": 16}, (4, 16)), ({"draft_drop": True}, ("draft",)), ({"context_ranks": 2}, (2, 1))],
+    lambda: [
+        ({"alignment": 16}, (4, 16)),
+        ({"alignment": 2}, (4, 2)),
+        ({"draft_drop": True}, ("draft",)),
+        ({"context_ranks": 2}, (2, 1)),
+    ],
     facet=Device,
 )
 def device_rule_alone(rule: Device, case: tuple[dict[str, int], tuple[object, ...]]) -> None:
@@ -96,7 +102,7 @@ def two_rules(rules: BothRules, case: tuple[int, int, int, str, int, int]) -> No
 def suffixes() -> Iterator[tuple[int, int, int, int, Cached]]:
     patterns = [resident(p) for p in ("MMMHMM", "HHHHHH", "MMHHHH", "MMMMHH", "MHMHMM")]
     for (c, b), local, prompt, cached in product(
-        ((8, 4), (12, 4), (4, 4)), (0, 2, 4, 8, 12), (13, 16, 20, 24), patterns
+        ((8, 4), (12, 4), (4, 4), (4, 8)), (0, 2, 4, 8, 12), (13, 16, 20, 24), patterns
     ):
         if local < prompt:
             yield (prompt, local, c, b, cached)
@@ -111,7 +117,7 @@ def absolute_positions(rule: Suffix, case: tuple[int, int, int, int, Cached]) ->
         raise Violation({"hit": hit, "up to": local + hit}, f"no such hit: token {lost[0]} is not resident")
 
 
-@CHECKS.clause(lambda: [case for case in suffixes() if case[1] % case[2] == 0], facet=Suffix)
+@CHECKS.clause(lambda: [case for case in suffixes() if case[1] % case[2] == case[1] % case[3] == 0], facet=Suffix)
 def suffix_on_the_grid(rule: Suffix, case: tuple[int, int, int, int, Cached]) -> None:
     prompt, local, c, b, cached = case
     expect(rule.suffix_hit(*case), walk(prompt - 1 - local, c, b, cached[local // b :])[0])
@@ -121,7 +127,7 @@ def suffix_on_the_grid(rule: Suffix, case: tuple[int, int, int, int, Cached]) ->
                         for c, t in ((8, 2), (8, 3), (6, 4), (4, 6)) for n in range(1, 20) for local in (0, 3, 8) if local <= n],
                facet=Transfers)  # fmt: skip
 def loads_what_is_read(rule: Transfers, case: tuple[int, int, int, int, tuple[int, ...]]) -> None:
-    expect(tuple(rule.chunks_to_load(*case[:4])), case[4])
+    expect(tuple(sorted(rule.chunks_to_load(*case[:4]))), case[4])
 
 
 @CHECKS.clause(lambda: [(m, w, t, len(set(range(0, m, t)) if w is None else list(range(0, m, t))[:w]))
@@ -136,6 +142,6 @@ def admissions() -> tuple[tuple[int, int, int, int, int], ...]:
     return tuple((c, f, m, b, len(set(range(0, m, b)) & set(range(0, c + f, b)))) for c, f, m, b in given)
 
 
-@CHECKS.clause(admissions, facet=Plans)
-def admission_cap(rule: Plans, case: tuple[int, int, int, int, int]) -> None:
+@CHECKS.clause(admissions, facet=Admission)
+def admission_cap(rule: Admission, case: tuple[int, int, int, int, int]) -> None:
     expect(rule.admission_blocks(*case[:4]), case[4])

@@ -8,6 +8,7 @@ from math import gcd
 
 from memspec.capacity.chunked_attention_window.checks.facets import (
     CHECKS,
+    Bounds,
     Demand,
     Needs,
     Windows,
@@ -42,37 +43,66 @@ def rounds_up(rule: Windows, case: tuple[int, int, int]) -> None:
     expect((rule.window_in_chunks(*case[:2]), rule.reported_window(chunked(*case[:2]))), (case[2], case[2]))
 
 
-@CHECKS.clause(lambda: [(0, 1024), (-8192, 1024)], facet=Windows)
-def attention_chunk_positive(rule: Windows, case: tuple[int, int]) -> None:
-    refused_by_name(lambda: rule.window_in_chunks(*case), "attention chunk", case[0], 1)
-    refused_by_name(lambda: rule.reported_window(chunked(*case)), "attention chunk", case[0], 1)
+BY_KIND = (
+    (chunked(8192, 1024), 8),
+    (LayerGroup("full-attention", 1024), None),
+    (LayerGroup("mla", 64), None),
+    (LayerGroup("mamba", 64), 1),
+    (sliding(4096, 1024), 4),
+    (sliding(1025, 1024), 2),
+    (sliding(1024, 1024, 1), 1),
+    (sliding(1024, 1024, 2), 2),
+    (sliding(1, 16), 1),
+    (LayerGroup("sliding-window-mla", 64, sliding_window=128), 2),
+    (LayerGroup("sliding-window-mla", 64, sliding_window=128, extra_retained=2), 3),
+)
 
 
-@CHECKS.clause(lambda: [(chunked(8192, -1024), "offload chunk", -1024, 1), (LayerGroup("full-attention", 0), "offload chunk", 0, 1),
-                        (sliding(0, 64), "sliding window", 0, 1), (sliding(-4, 64), "sliding window", -4, 1),
-                        (sliding(64, 64, -1), "extra retained", -1, 0)], facet=Windows)  # fmt: skip
-def sizes_in_range(rule: Windows, case: tuple[LayerGroup, str, int, int]) -> None:
-    refused_by_name(lambda: rule.reported_window(case[0]), *case[1:])
-
-
-@CHECKS.clause(lambda: [(chunked(8192, 1024), 8), (LayerGroup("full-attention", 1024), None), (LayerGroup("mla", 64), None),
-                        (LayerGroup("mamba", 64), 1), (sliding(4096, 1024), 4), (sliding(1025, 1024), 2),
-                        (LayerGroup("sliding-window-mla", 64, sliding_window=128), 2), (sliding(1024, 1024, 2), 2), (sliding(1, 16), 1)],
-               facet=Windows)  # fmt: skip
+@CHECKS.clause(lambda: BY_KIND, facet=Windows)
 def window_by_kind(rule: Windows, case: tuple[LayerGroup, int | None]) -> None:
     expect(accepted(lambda: rule.reported_window(case[0])), case[1])
 
 
-@CHECKS.clause(lambda: ["cross-attention", "encoder-only", ""], facet=Windows)
-def unknown_kind_named(rule: Windows, kind: str) -> None:
-    group = LayerGroup(kind, 1024, 8192)
-    refused_by_name(lambda: rule.reported_window(group), repr(kind))
+HINTED = (
+    LayerGroup("full-attention", 1024, 8192),
+    LayerGroup("full-attention", 64, None, 128),
+    LayerGroup("mla", 64, 64),
+    LayerGroup("mla", 64, None, 128),
+)
 
 
-@CHECKS.clause(lambda: [LayerGroup("full-attention", 1024, 8192), LayerGroup("mla", 64, 64),
-                        LayerGroup("full-attention", 64, None, 128)], facet=Windows)  # fmt: skip
+@CHECKS.clause(lambda: HINTED, facet=Windows)
 def hint_stays_unbounded(rule: Windows, group: LayerGroup) -> None:
-    expect(rule.reported_window(group), None)
+    expect(accepted(lambda: rule.reported_window(group)), None)
+
+
+# (group, what a refusal names)
+NO_RULE: tuple[tuple[LayerGroup, tuple[object, ...]], ...] = (
+    *((LayerGroup(kind, 1024, 8192), (repr(kind),)) for kind in ("cross-attention", "encoder-only", "")),
+    (chunked(0, 1024), ("attention chunk", 0, 1)),
+    (chunked(-8192, 1024), ("attention chunk", -8192, 1)),
+)
+
+
+@CHECKS.clause(lambda: NO_RULE, facet=Windows)
+def refused_at_configuration(rule: Windows, case: tuple[LayerGroup, tuple[object, ...]]) -> None:
+    refused_by_name(lambda: rule.reported_window(case[0]))
+
+
+WRONG_SIZES: tuple[tuple[LayerGroup, tuple[object, ...]], ...] = (
+    (LayerGroup("chunked-local", 1024), ("attention chunk", None, 1)),
+    (chunked(8192, -1024), ("offload chunk", -1024, 1)),
+    (LayerGroup("full-attention", 0), ("offload chunk", 0, 1)),
+    (sliding(0, 64), ("sliding window", 0, 1)),
+    (sliding(-4, 64), ("sliding window", -4, 1)),
+    (LayerGroup("sliding-window", 64), ("sliding window", None, 1)),
+    (sliding(64, 64, -1), ("extra retained", -1, 0)),
+)
+
+
+@CHECKS.clause(lambda: (*NO_RULE, *WRONG_SIZES), facet=Windows)
+def refused_by_kind_and_size(rule: Windows, case: tuple[LayerGroup, tuple[object, ...]]) -> None:
+    refused_by_name(lambda: rule.reported_window(case[0]), *case[1])
 
 
 @cache
@@ -84,52 +114,33 @@ def boundaries() -> tuple[tuple[int, int, int, tuple[int, ...]], ...]:
 
 @CHECKS.clause(boundaries, facet=Needs)
 def reads_the_open_chunk(rule: Needs, case: tuple[int, int, int, tuple[int, ...]]) -> None:
-    expect(tuple(rule.needed_chunks(*case[:3])), case[3])
+    expect(tuple(sorted(rule.needed_chunks(*case[:3]))), case[3])
 
 
 @cache
-def most_read() -> tuple[tuple[int, int, int, int], ...]:
-    """(C, T, most chunks read at a boundary of 0 or -1 modulo T, most chunks read at any boundary), over a whole period."""
-    found = []
-    for c, t in SMALL:
-        period = c * t // gcd(c, t)
-        reads = [len(read_at(n, c, t)) for n in range(period + 1)]
-        found.append((c, t, max(r for n, r in enumerate(reads) if n % t in (0, t - 1)), max(reads)))
-    return tuple(found)
+def most_read() -> tuple[tuple[int, int, int], ...]:
+    """(C, T, most chunks read at any boundary), over a whole period."""
+    periods = ((c, t, c * t // gcd(c, t)) for c, t in SMALL)
+    return tuple((c, t, max(len(read_at(n, c, t)) for n in range(period + 1))) for c, t, period in periods)
 
 
-@CHECKS.clause(most_read, facet=Windows)
-def covers_its_boundaries(rule: Windows, case: tuple[int, int, int, int]) -> None:
-    window = rule.window_in_chunks(*case[:2])
-    if window < case[2]:
-        raise Violation(window, f"at least {case[2]}")
-
-
-@CHECKS.clause(most_read, facet=Needs)
-def exact_condition(rule: Needs, case: tuple[int, int, int, int]) -> None:
-    c, t, _, most = case
+@CHECKS.clause(most_read, facet=Bounds)
+def exact_condition(rule: Bounds, case: tuple[int, int, int]) -> None:
+    c, t, most = case
     expect((rule.covers_every_boundary(c, t), rule.worst_need(c, t)), (most <= len(range(0, c, t)), most))
 
 
 @cache
-def off_grid() -> tuple[tuple[LayerGroup, int, int], ...]:
-    groups = [
-        chunked(4, 6),
-        chunked(8192, 768),
-        chunked(10, 4),
-        chunked(11, 4),
-        sliding(4, 4),
-        sliding(5, 3),
-        sliding(3, 4, 2),
-    ]
-    places = [(g, n) for g in groups if g.offload_chunk < 100 for n in range(1, 40)] + [
-        (groups[1], 16_383),
-        (groups[1], 16_384),
-    ]
+def demands() -> tuple[tuple[LayerGroup, int, int], ...]:
+    """(group, boundary, chunks that are read there), on the grid, one token before it, and elsewhere."""
+    sizes = ((4, 6), (6, 4), (10, 4), (11, 4), (3, 8), (8, 8))
+    groups = [*(chunked(*s) for s in sizes), sliding(4, 4), sliding(5, 3), sliding(3, 4, 2)]
+    places = [(g, n) for g in groups for n in range(1, 40)]
+    places += [(chunked(8192, t), n) for t in (768, 1024) for n in (16_128, 16_383, 16_384, 16_895, 16_896)]
     return tuple((g, n, len({t // g.offload_chunk for t in tokens_read(g, n)})) for g, n in places)
 
 
-@CHECKS.clause(off_grid, facet=Demand)
+@CHECKS.clause(demands, facet=Demand)
 def asks_for_what_is_read(rule: Demand, case: tuple[LayerGroup, int, int]) -> None:
     group, boundary, read = case
     asked = rule.demanded_chunks(boundary, group)
@@ -137,16 +148,10 @@ def asks_for_what_is_read(rule: Demand, case: tuple[LayerGroup, int, int]) -> No
         raise Violation(asked, f"at least {read}")
 
 
-@cache
-def on_grid() -> tuple[tuple[LayerGroup, int, int], ...]:
-    sizes = ((4, 6), (8192, 768), (10, 4), (8192, 1024))
-    return tuple(
-        (chunked(c, t), k * t - back, len(range(0, c, t))) for c, t in sizes for k in (1, 5, 22) for back in (0, 1)
-    )
-
-
-@CHECKS.clause(on_grid, facet=Demand)
+@CHECKS.clause(lambda: [case for case in demands() if case[0].kind == "chunked-local"], facet=Demand)
 def asks_for_no_more(rule: Demand, case: tuple[LayerGroup, int, int]) -> None:
-    asked = rule.demanded_chunks(case[1], case[0])
-    if asked is None or asked > case[2]:
-        raise Violation(asked, f"at most {case[2]}")
+    group, boundary, read = case
+    most = max(read, len(range(0, group.attention_chunk or 0, group.offload_chunk)))
+    asked = rule.demanded_chunks(boundary, group)
+    if asked is None or asked > most:
+        raise Violation(asked, f"at most {most}")

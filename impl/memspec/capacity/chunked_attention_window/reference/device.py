@@ -17,7 +17,7 @@ def skipped_tokens(tokens: int, attention_chunk: int) -> int:
 
     Raises SizeRefused for an attention chunk below 1 or a count below 0.
     """
-    return check_size("tokens", tokens, 0) // check_size("attention chunk", attention_chunk) * attention_chunk
+    return check_size("length", tokens, 0) // check_size("attention chunk", attention_chunk) * attention_chunk
 
 
 def check_device(attention_chunk: int, block: int, alignment: int, draft_drop: bool, context_ranks: int) -> None:
@@ -50,7 +50,8 @@ def device_hit(
     context_ranks: int = 1,
 ) -> DeviceHit:
     """The device's hit for at most ``max_length`` tokens: placeholders up to the attention chunk of token ``max_length``, then
-    cached blocks up to the first miss. ``cached[b]`` says whether block ``b`` is resident.
+    cached blocks up to the first miss. ``cached[b]`` says whether block ``b`` is resident; blocks beyond the list are not.
+    Raises SizeRefused and KindRefused.
     """
     check_device(attention_chunk, block, block if alignment is None else alignment, draft_drop, context_ranks)
     placeholders = skipped_tokens(max_length, attention_chunk) // block
@@ -64,8 +65,11 @@ def suffix_hit(prompt: int, local: int, attention_chunk: int, block: int, cached
     """Tokens beyond ``local`` that a second block cache can supply when it is searched from ``local`` on as if from token 0.
 
     ``cached[b]`` speaks of block ``b`` of the whole prompt. 0 where ``local`` is not on the block grid or not on the attention
-    chunk grid: counted from there, the chunks would lie elsewhere. The last prompt token is left to compute.
+    chunk grid: counted from there, the chunks would lie elsewhere. The last prompt token is left to compute. Raises
+    SizeRefused for a size or prompt below 1 or a local prefix below 0.
     """
+    check_size("prompt", prompt)
+    check_size("local prefix", local, 0)
     if local % check_size("block", block) or local % check_size("attention chunk", attention_chunk):
         return 0
     return device_hit(max(0, prompt - 1 - local), attention_chunk, block, cached[local // block :]).tokens

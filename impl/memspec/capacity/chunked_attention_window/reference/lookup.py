@@ -19,7 +19,12 @@ from memspec.capacity.chunked_attention_window.data import (
     LayerGroup,
     SizeRefused,
 )
-from memspec.capacity.chunked_attention_window.reference.window import ceil_div, demanded_chunks, reported_window
+from memspec.capacity.chunked_attention_window.reference.window import (
+    ceil_div,
+    check_window,
+    demanded_chunks,
+    reported_window,
+)
 
 
 def check_answers(answers: Sequence[str]) -> None:
@@ -34,13 +39,12 @@ def find_run(answers: Sequence[str], window: int, first_window: int | None = Non
 
     A shorter run counts when it begins with the first candidate: what lies before that is on the device. A pending chunk is
     part of a run; an uncertain one is not, and the scan does not get past it without having to ask again. A run that ends with
-    the last candidate is asked for ``first_window`` chunks, where given.
+    the last candidate is asked for ``first_window`` chunks, where that is more. Raises SizeRefused and AnswerRefused.
     """
-    if window < 1:
-        raise SizeRefused(f"window is {window} chunks; it must be at least 1")
+    check_window(window)
     check_answers(answers)
     for end in range(len(answers), 0, -1):
-        asked = first_window if first_window is not None and end == len(answers) else window
+        asked = max(window, first_window or 0) if end == len(answers) else window
         run = answers[max(0, end - asked) : end]
         if run[-1] == UNCERTAIN:
             return ASK_AGAIN
@@ -79,20 +83,28 @@ def check_request(prompt: int, local: int, cap: int | None) -> None:
         raise SizeRefused(f"cap is {cap} tokens; it must be at least 0")
 
 
-def check_groups(groups: Sequence[LayerGroup], answers: Sequence[Sequence[str]]) -> None:
-    """Raise unless there is a group, an answer list for each, and none keeps recurrent state, whose boundaries differ."""
+def check_groups(prompt: int, groups: Sequence[LayerGroup], answers: Sequence[Sequence[str]]) -> None:
+    """Raise unless there is a group, every group has a rule, and an answer for each whole offload chunk of the prompt.
+
+    Recurrent state is refused: its boundaries differ.
+    """
     if not groups or len(groups) != len(answers):
         raise SizeRefused(f"{len(answers)} answer lists for {len(groups)} groups; one for each, and at least 1")
-    for group in groups:
+    for group, own in zip(groups, answers, strict=True):
+        reported_window(group)
         if group.kind == "mamba":
             raise KindRefused(
                 "layer group kind 'mamba' is not served by this lookup; its state exists at boundaries of its own"
             )
+        whole = prompt // group.offload_chunk
+        if len(own) < whole:
+            raise SizeRefused(f"{len(own)} answers for the {whole} whole offload chunks of a {group.kind} group")
+        check_answers(own)
 
 
 def furthest_boundary(prompt: int, local: int, groups: Sequence[LayerGroup], cap: int | None = None) -> int:
-    """The longest boundary worth asking for: whole chunks of every group, within the cap, and, with a windowed group, one token
-    short of the prompt: the last prompt token is computed again for its logits.
+    """The longest boundary worth asking for: whole chunks of every group, and, with a windowed group, one token short of the
+    prompt, whose last token is computed again for its logits, and of the cap, as released.
     """
     limit = prompt if cap is None else min(prompt, local + cap)
     if any(reported_window(group) is not None for group in groups):
@@ -111,7 +123,7 @@ def external_hit(
     AnswerRefused.
     """
     check_request(prompt, local, cap)
-    check_groups(groups, answers)
+    check_groups(prompt, groups, answers)
     limit = furthest_boundary(prompt, local, groups, cap)
     if limit - local < max(group.offload_chunk for group in groups):
         return 0

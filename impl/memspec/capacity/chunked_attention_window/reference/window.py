@@ -29,6 +29,12 @@ def check_size(name: str, value: int | None, least: int = 1) -> int:
     return value
 
 
+def check_window(window: int) -> None:
+    """Raise SizeRefused for a window of less than one offload chunk."""
+    if window < 1:
+        raise SizeRefused(f"window is {window} chunks; it must be at least 1")
+
+
 def check_sizes(attention_chunk: int, offload_chunk: int) -> None:
     """Raise SizeRefused unless both grids have steps of at least 1 token."""
     check_size("attention chunk", attention_chunk)
@@ -112,8 +118,9 @@ def demanded_chunks(boundary: int, group: LayerGroup) -> int | None:
     """Offload chunks that a lookup asks for when its candidates end at ``boundary``; None: all of them.
 
     The reported window where a scheduler's own boundaries lie; more only where the boundary leaves the last offload chunk
-    partly used and the group reads one chunk further to the left.
+    partly used and the group reads one chunk further to the left. Raises SizeRefused and KindRefused.
     """
+    check_size("boundary", boundary, 0)
     window = reported_window(group)
     if window is None:
         return None
@@ -142,7 +149,10 @@ def chunks_to_load(local: int, boundary: int, attention_chunk: int, offload_chun
 def planned_chunks(max_length: int, window: int | None, offload_chunk: int) -> int:
     """Offload chunks to plan for one request: ``min(ceil(max_length / T), w)``, or all of them without a window.
 
-    Raises SizeRefused for a size below 1 or a length below 0.
+    Raises SizeRefused for a size or window below 1 or a length below 0.
     """
     whole = ceil_div(check_size("longest length", max_length, 0), check_size("offload chunk", offload_chunk))
-    return whole if window is None else min(whole, window)
+    if window is None:
+        return whole
+    check_window(window)
+    return min(whole, window)

@@ -57,16 +57,12 @@ def uncertain_is_pending(answers: Answers, window: int, first_window: int | None
     return lookup.find_run(read_as(answers, U="P"), window, first_window)
 
 
-def answers_believed(answers: Answers, window: int, first_window: int | None = None) -> int | None:
-    return lookup.find_run(["H" if a not in "HMPU" else a for a in answers], window, first_window)
-
-
 def single_pass(
     prompt: int, local: int, groups: Sequence[LayerGroup], answers: Sequence[Answers], cap: int | None = None
 ) -> int | None:
     """Asks every group once, each within what the ones before it left."""
     lookup.check_request(prompt, local, cap)
-    lookup.check_groups(groups, answers)
+    lookup.check_groups(prompt, groups, answers)
     limit, waiting = lookup.furthest_boundary(prompt, local, groups, cap), False
     for group, own in zip(groups, answers, strict=True):
         if limit - local < group.offload_chunk:
@@ -168,7 +164,8 @@ def device_rule_for_the_store(
     return found if found is None or not finished else max(found, min(finished) - local)
 
 
-def any_groups(groups: Sequence[LayerGroup], answers: Sequence[Answers]) -> None:
+def any_groups(prompt: int, groups: Sequence[LayerGroup], answers: Sequence[Answers]) -> None:
+    """Keeps only the refusal of recurrent state."""
     for group in groups:
         if group.kind == "mamba":
-            raise KindRefused("'mamba'")
+            raise KindRefused("layer group kind 'mamba'")
