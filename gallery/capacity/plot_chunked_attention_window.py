@@ -69,7 +69,7 @@ for axis, (boundary, size) in zip(rulers, ((12_288, 1024), (16_383, 1024), (16_3
     axis.set_yticks([])
     axis.set_title(f"T = {size}, N = {boundary:,}: {len(needed)} read, {window} asked for as released", loc="left")
 rulers[-1].set_xlim(-0.1, 20)
-rulers[-1].set_xlabel("tokens, thousands of 1024 (green: start of an attention chunk; red: N)")
+rulers[-1].set_xlabel("tokens, in units of 1024 (green: start of an attention chunk; red: N)")
 
 require(
     len(needed_chunks(16_383, C, 768)) == window_in_chunks(C, 768) + 1, "768: one chunk more is read than asked for"
@@ -116,8 +116,8 @@ for axis, size in zip(axes, (1024, 3000, 768), strict=True):
             markersize=3,
         )
     axis.set_title(f"T = {size}: {window_in_chunks(C, size)} asked for")
-    axis.set_xlabel("N, thousands of 1024 tokens")
-    require(bool(beyond) <= (not covers_every_boundary(C, size)), "the closed form knows where the window fails")
+    axis.set_xlabel("N, in units of 1024 tokens")
+    require(bool(beyond) == (not covers_every_boundary(C, size)), "the closed form knows where the window fails")
     require(all(n % size not in (0, size - 1) for n in beyond), "no such boundary is on the grid or one before")
     exhibit.metric(f"T = {size}: mean read at boundaries on the grid", float(mean_need(C, size)), "chunks")
 axes[0].set_ylabel("offload chunks")
@@ -216,7 +216,7 @@ axis.plot(
     linestyle="--",
     label="all 48 as full attention",
 )
-axis.set_xlabel("N, thousands of 1024 tokens")
+axis.set_xlabel("N, in units of 1024 tokens")
 axis.set_ylabel("GiB")
 axis.legend()
 
