@@ -203,8 +203,9 @@ feasible.set_title("Bridge tokens until caught up, 32K tail")
 feasible.legend(loc="lower right")
 require(not estimate_catch_up(tail_32k, PUBLISHED["32K"][2], own_rate).feasible, "equal rates never catch up")
 
+at_the_start = int(tail_32k // PUBLISHED["32K"][2]) + 1  # the log when the copy ends
 for startup, colour in ((13.0, RED), (16.0, ORANGE), (4.0, GREEN)):
-    left = backlog_by_round(9, PUBLISHED["32K"][2], 2000, startup, 9)
+    left = backlog_by_round(at_the_start, PUBLISHED["32K"][2], 2000, startup, 9)
     rounds.plot(range(len(left)), left, "o-", color=colour, label=f"start-up {startup:g} ms")
     require((left[-1] > 0) == (startup >= PUBLISHED["32K"][2]), "a start-up of one token time is never drained")
 rounds.set(xlabel="replay round", ylabel="log tokens still to replay", ylim=(-0.4, 10))

@@ -150,9 +150,8 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
     refused: list[tuple[Event, str]] = []
     broken: dict[str, tuple[str, int]] = {}
     waiting = dict(world.invariants)
-    complete, moves, view, here = True, world.moves, world.view, 0
-
     ends: dict[int, str] = {}
+    complete, moves, view, here = True, world.moves, world.view, 0
 
     def look(there: int) -> None:
         parts = view(states[there])
@@ -191,35 +190,25 @@ def explore(world: World, limit: int = 100_000) -> Exploration:
             there = came[there][0]
         return Counterexample(message, tuple({"step": i, **row} for i, row in enumerate(reversed(rows), 1)), last)
 
-    kinds = _by_identity(edges)
-    unlucky = {id(event) for event, _ in kinds if event is not None and world.misfortune(event)}
+    # by identity: cheap, and most edges share their event object, which edges keeps alive
+    things = {id(event): event for event in edges if event is not None}
+    unlucky = {key for key, event in things.items() if world.misfortune(event)}
     trap = _first_stuck(unlucky, edges, targets, starts, ends) if complete else None
     stuck = None
     if trap is not None:
         leaves = any(there != trap for there in targets[starts[trap] : starts[trap + 1]])
         stuck = path("an end is out of reach" if leaves else "nothing can happen any more", trap)
     accepted: Counter[str] = Counter()
-    for kind, count in kinds:
-        if kind is not None:
-            accepted[event_name(kind)] += count
+    for key, count in Counter(map(id, edges)).items():
+        if key in things:
+            accepted[event_name(things[key])] += count
+    rejections: Counter[str] = Counter()
+    for (event, reason), count in Counter(refused).items():
+        rejections[f"{event_name(event)}: {reason}"] += count
     return Exploration(
         world, complete, {name: path(*found) for name, found in broken.items()}, stuck, accepted,
-        _rejections(refused), Counter(ends.values()),
+        rejections, Counter(ends.values()),
         tuple(states), tuple(edges), targets, starts)  # fmt: skip
-
-
-def _rejections(refused: Iterable[tuple[Event, str]]) -> Counter[str]:
-    """Counts of ``name: reason``."""
-    names: Counter[str] = Counter()
-    for (event, reason), count in Counter(refused).items():
-        names[f"{event_name(event)}: {reason}"] += count
-    return names
-
-
-def _by_identity(edges: Iterable[Event | None]) -> list[tuple[Event | None, int]]:
-    """Counts by identity: cheap, and most edges share their event object, which ``edges`` keeps alive."""
-    thing = {id(event): event for event in edges}
-    return [(thing[key], count) for key, count in Counter(map(id, edges)).items()]
 
 
 def _first_stuck(
