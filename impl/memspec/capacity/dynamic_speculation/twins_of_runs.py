@@ -41,6 +41,10 @@ def all_counted(requests: Iterable[Scheduled], counting: str = "scheduled") -> i
     return table.scheduled_count(requests)
 
 
+def widest_kept(world: World, share: Any, k: int, *rest: Any) -> tuple[int, int]:
+    return simulator.deliver(world, share, max(k, share.request.drafts), *rest)
+
+
 def places_for_nobody(world: World, mode: Mode, readings: Hypotheses, role: Role, k_now: int, k_next: int) -> int:
     return world.k_max if mode == "none" else scheduling.places(world, mode, readings, role, k_now, k_next)
 

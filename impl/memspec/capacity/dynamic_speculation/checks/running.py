@@ -109,6 +109,12 @@ def counters_add_up(simulator: Simulator, case: tuple[str, Mode, Hypotheses]) ->
     if mode == "none":  # a request that gave way computes its tokens again
         again = sum(r.tokens for r in rows) - sum(arrival.prompt + arrival.answer - 1 for arrival in world.arrivals)
         expect((again > 0, report.preempted > 0), (name == "tight",) * 2)
+    for before, after in pairwise(rows):
+        if after.width not in (
+            0,
+            before.k,
+        ):  # no budget is short here, so every decode verifies what the step before asked for
+            raise Violation(after, f"{before.k} drafts a request, or none where nobody decodes")
     table = ks_due(world, mode)
     for row in rows:
         expect(row.k, table[row.scheduled])

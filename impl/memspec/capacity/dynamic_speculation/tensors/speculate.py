@@ -126,7 +126,8 @@ def serve(
 ) -> Served:
     """Serve ``requests`` to their end; ``look`` compares the drafter's rows with fresh ones after each proposal.
 
-    Both caches have a slot for each request and one to spare, and positions for its tokens and ``k_max + 1`` more. ``writes`` is the
+    Both caches have a slot for each request and one to spare, and positions for its tokens and as many more as the drafter can owe at
+    once (the longest prompt and what a pause adds), or ``k_max + 1``. ``writes`` is the
     drafter's rule, to be replaced by a broken one.
     """
     everyone = [Live(slot, request, list(request.prompt)) for slot, request in enumerate(requests)]
