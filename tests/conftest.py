@@ -1,8 +1,12 @@
-"""Marked tests decide clauses that need another process; their outcomes are kept for the pages. Where no browser is, that is said."""
+"""Marked tests decide clauses that need another process; their outcomes are kept for the pages. Where no browser is, that is said.
+
+The suite runs on as many processes as ``-n`` says; the controller alone keeps outcomes.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -11,62 +15,74 @@ from memspec_tools.findings import load_findings
 from memspec_tools.outcomes import TestOutcome, write_outcomes
 from memspec_tools.verify import closure_hash
 
+GROUP = r"@(site|tests/[\w/]+\.py)$"  # what the distribution appends to the names of tests
 WITHOUT_BROWSER = "there is no Chromium on this machine"
-_outcomes = pytest.StashKey[dict[tuple[str, str], TestOutcome]]()
-_no_browser = pytest.StashKey[int]()
 
 try:
     import torch
 
     if not torch.cuda.is_available():
         os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports triton
+    torch.set_num_threads(1)
 except ModuleNotFoundError:
     pass
 
 
+class Outcomes:
+    """What the reports say, wherever the tests ran."""
+
+    def __init__(self) -> None:
+        self.decided: dict[tuple[str, str], TestOutcome] = {}
+        self.without_browser = 0
+        self.closures: dict[str, str] = {}
+
+    def pytest_sessionstart(self) -> None:
+        self.closures = {finding.slug: closure_hash(finding) for finding in load_findings()}  # as the code is now
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.without_browser += report.skipped and WITHOUT_BROWSER in str(report.longrepr)
+        if report.when != "call" and report.passed:
+            return
+        verdict = {"passed": "pass", "failed": "fail", "skipped": "not-run"}[report.outcome]
+        test = re.sub(GROUP, "", report.nodeid)
+        for clause, fault, detail in [told for name, told in report.user_properties if name == "clause"]:
+            self.decided[test, clause] = TestOutcome(test, clause, fault, verdict, detail)
+
+    def pytest_sessionfinish(self) -> None:
+        if self.decided:
+            write_outcomes(self.decided.values(), self.closures)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.without_browser:
+            told = f"{self.without_browser} browser tests did not run: {WITHOUT_BROWSER}"
+            terminalreporter.write_line(told, yellow=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew-matrix", action="store_true", help="write the clause x fault matrix anew, for review")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_outcomes] = {}
-    config.stash[_no_browser] = 0
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(), "outcomes of marked tests")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if shutil.which("chromium") or os.environ.get("CI"):
-        return
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    browser = shutil.which("chromium") or os.environ.get("CI")
     for item in items:
-        if item.get_closest_marker("browser"):
-            config.stash[_no_browser] += 1
+        if item.get_closest_marker("browser") and not browser:
             item.add_marker(pytest.mark.skip(reason=WITHOUT_BROWSER))
+        file = item.path.relative_to(item.config.rootpath).as_posix()
+        group = (
+            "site" if file.startswith("tests/site/") else file
+        )  # one process builds the site, one judges the findings
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield
     for mark in item.iter_markers("clause"):
-        key = (item.nodeid, mark.args[0])
-        if report.when == "call" or report.outcome != "passed":
-            verdict = {"passed": "pass", "failed": "fail", "skipped": "not-run"}[report.outcome]
-            why = "" if report.passed else str(call.excinfo.value if call.excinfo else "").splitlines()[0:1]
-            detail = why[0] if why else ""
-            item.config.stash[_outcomes][key] = TestOutcome(
-                item.nodeid, mark.args[0], mark.kwargs.get("fault"), verdict, detail
-            )
+        why = str(call.excinfo.value).splitlines()[:1] if call.excinfo else []
+        report.user_properties.append(("clause", [mark.args[0], mark.kwargs.get("fault"), "".join(why)]))
     return report
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    outcomes = session.config.stash[_outcomes]
-    if outcomes:
-        slugs = {clause.partition(".")[0] for _, clause in outcomes}
-        closures = {finding.slug: closure_hash(finding) for finding in load_findings() if finding.slug in slugs}
-        write_outcomes(outcomes.values(), closures)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[_no_browser]:
-        terminalreporter.write_line(
-            f"{config.stash[_no_browser]} browser tests did not run: {WITHOUT_BROWSER}", yellow=True
-        )
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--renew-matrix", action="store_true", help="write the clause x fault matrix anew, for review")
