@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from memspec_tools.errors import SpecError
 from memspec_tools.findings import load_findings
 from memspec_tools.outcomes import TestOutcome, write_outcomes
 from memspec_tools.verify import closure_hash
@@ -37,7 +38,10 @@ class Outcomes:
         self.closures: dict[str, str] = {}
 
     def pytest_sessionstart(self) -> None:
-        self.closures = {finding.slug: closure_hash(finding) for finding in load_findings()}  # as the code is now
+        try:
+            self.closures = {finding.slug: closure_hash(finding) for finding in load_findings()}  # as the code is now
+        except SpecError as trouble:
+            raise pytest.UsageError(str(trouble)) from trouble
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.without_browser += report.skipped and WITHOUT_BROWSER in str(report.longrepr)
