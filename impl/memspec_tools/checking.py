@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memspec_tools.findings import load_findings
-from memspec_tools.judging import contained, judged, run_vectors
+from memspec_tools.judging import judged, made, run_vectors
 from memspec_tools.subjects import subject_factory
 from memspec_tools.verify import Report, Tell, finding_report, run_finding, vectors_report, with_outcomes
 
@@ -23,7 +23,7 @@ def check_subject(slug: str, name: str, device: str, limit_s: float, tell: Tell)
     report = finding_report(finding, {name: verdicts}, [])
     if any(verdict.outcome in ("pass", "fail") for verdict in verdicts.values()):
         tell(f"{slug}: vectors")
-        with contained(limit_s):
-            subject = make()
-        report["vectors"] = vectors_report(run_vectors(finding.vectors, finding.checks, subject, limit_s))
+        subject, none = made(make, limit_s)
+        results = [(vector, none) for vector in finding.vectors] if none else None
+        report["vectors"] = vectors_report(results or run_vectors(finding.vectors, finding.checks, subject, limit_s))
     return report

@@ -16,6 +16,7 @@ from memspec import __version__
 from memspec.conformance import Fault, Outcome, Verdict
 
 from memspec_tools.closure import closure_of, code_hash
+from memspec_tools.errors import SpecError
 from memspec_tools.findings import Finding, load_findings
 from memspec_tools.judging import judged, run_vectors
 from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
@@ -93,7 +94,7 @@ def finding_report(
                     fault["name"] for fault in faults if fault["matrix"].get(clause.id, {}).get("verdict") == "fail"
                 ],
                 "cases": overall.cases,
-                "detail": overall.detail,
+                "detail": _short(overall.detail),
                 "implementations": {name: _verdict_report(verdict) for name, verdict in per.items()},
             }
         )
@@ -114,7 +115,7 @@ def vectors_report(results: Sequence[tuple[Vector, Verdict]]) -> Report:
         "invalid": sum(not vector.valid for vector, verdict in results if verdict.outcome != "not-run"),
         "failed": [vector.id for vector, verdict in results if verdict.outcome in ("fail", "crash")],
         "not_run": [vector.id for vector, verdict in results if verdict.outcome == "not-run"],
-        "details": {vector.id: verdict.detail for vector, verdict in results if verdict.outcome != "pass"},
+        "details": {vector.id: _short(verdict.detail) for vector, verdict in results if verdict.outcome != "pass"},
     }
 
 
@@ -181,6 +182,8 @@ def complaints(report: Report) -> list[str]:
 
 def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = lambda what: None) -> Report:
     """The report of :func:`verify`, each finding from the cache while its closure is unchanged. For the site, in a fresh process."""
+    if root() is None:
+        raise SpecError(None, None, "--cached needs a checkout; an installed package keeps no results")
     findings, report = load_findings(slugs), _shell(device)
     closures = {finding.slug: closure_hash(finding) + _own_hash() for finding in findings}
     kept = {slug: _read_kept(slug, device, closure) for slug, closure in closures.items()}

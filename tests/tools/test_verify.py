@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,51 @@ def test_making_a_subject_may_hang_or_crash() -> None:
 
     assert {v.outcome for v in judged(CHECKS, broken).values()} == {"crash"}
     assert {v.outcome for v in judged(CHECKS, lambda: time.sleep(5), limit_s=0.2).values()} == {"crash"}
+
+
+class Odd(BaseException):
+    """What no check and no test catches."""
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+@pytest.mark.parametrize(
+    "trouble", [Odd("odd"), GeneratorExit(), Unreadable(), SystemExit(0), RuntimeError("y" * 10_000)]
+)
+def test_whatever_a_subject_raises_is_a_crash_of_that_clause_and_the_others_are_judged(trouble: BaseException) -> None:
+    def broken(x: int) -> int:
+        raise trouble
+
+    def unmakeable() -> Any:
+        raise trouble
+
+    verdicts = judged(CHECKS, lambda: broken)
+    assert {v.outcome for v in verdicts.values()} == {"crash"}
+    assert all(type(trouble).__name__ in v.detail or "no message" in v.detail for v in verdicts.values())
+    assert {v.outcome for v in judged(CHECKS, unmakeable).values()} == {"crash"}
+    report = verify.finding_report(finding(), {"broken": verdicts}, [])
+    assert all(len(clause["detail"]) <= 600 for clause in report["clauses"])
+
+
+def test_an_interrupt_ends_the_run() -> None:
+    def interrupted(x: int) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        judged(CHECKS, lambda: interrupted)
+
+
+def test_a_subject_that_swallows_the_alarm_is_hung_all_the_same() -> None:
+    def deaf(x: int) -> int:
+        with contextlib.suppress(BaseException):
+            time.sleep(5)
+        return 2 * x
+
+    verdicts = judged(CHECKS, lambda: deaf, limit_s=0.2)
+    assert [v.outcome for v in verdicts.values()] == ["crash", "not-run"]
 
 
 def test_what_a_subject_prints_does_not_reach_stdout(capsys: pytest.CaptureFixture[str]) -> None:
