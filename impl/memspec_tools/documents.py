@@ -45,6 +45,19 @@ def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int 
     return data, node
 
 
+def read_text(path: Path) -> str:
+    """The UTF-8 text of a file. Raises SpecError with file and line where there is none."""
+    try:
+        raw = path.read_bytes()
+    except OSError as trouble:
+        raise SpecError(path, None, f"cannot be read: {trouble.strerror}") from trouble
+    try:
+        return raw.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as trouble:
+        line = 1 + raw[: trouble.start].count(b"\n")
+        raise SpecError(path, line, f"not UTF-8: {trouble.reason} at byte {trouble.start}") from trouble
+
+
 def line_of(node: yaml.Node, steps: Sequence[str | int]) -> int:
     """Zero-based line of the element that ``steps`` (keys and indices) lead to, or of the nearest one above it."""
     line = node.start_mark.line

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memspec_tools.documents import read_text
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page
 from memspec_tools.places import spec_dir
@@ -32,7 +33,7 @@ def read_lock(path: Path | None = None) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     if not path.is_file():
         return entries
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         parts = [part.strip() for part in line.split("|")]

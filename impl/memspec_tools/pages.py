@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memspec_tools.clauses import ClauseText, Tombstone, read_clauses
-from memspec_tools.documents import read_yaml
+from memspec_tools.documents import read_text, read_yaml
 from memspec_tools.errors import SpecError
 from memspec_tools.places import spec_dir
 
@@ -95,7 +95,11 @@ def page_paths(folder: Path | None = None) -> list[Path]:
 
 
 def load_pages(folder: Path | None = None) -> list[Page]:
-    """All pages. Raises SpecError for a malformed one, and for an id that two pages claim."""
+    """All pages. Raises SpecError for a malformed one, for an id that two pages claim, and for a page that lies in no area."""
+    top = folder or spec_dir()
+    for path in sorted(top.glob("*/**/*.md")):
+        if (path.parent.parent != top or path.parent.name not in AREAS) and path.relative_to(top).parts[0] != "vectors":
+            raise SpecError(path, None, f"a page lies in the folder of its area; the areas are {', '.join(AREAS)}")
     pages = [read_page(path) for path in page_paths(folder)]
     owners: dict[str, str] = {}
     for page in pages:
@@ -116,11 +120,7 @@ def load_pages(folder: Path | None = None) -> list[Page]:
 
 def read_page(path: Path) -> Page:
     """Parse one page. Raises SpecError with file and line for anything that is out of order."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as trouble:
-        raise SpecError(path, 1, f"not UTF-8: {trouble.reason} at byte {trouble.start}") from trouble
-    lines = text.splitlines()
+    lines = read_text(path).splitlines()
     if not lines or lines[0] != "---" or "---" not in lines[1:]:
         raise SpecError(path, 1, "a page begins with front matter between two lines of ---")
     end = lines.index("---", 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 from memspec.conformance import CannotRun, Checks, Verdict, lacks
 
-from memspec_tools.documents import line_of, read_yaml
+from memspec_tools.documents import line_of, read_text, read_yaml
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page
 from memspec_tools.places import spec_dir
@@ -46,7 +46,7 @@ def load_vectors(page: Page, checks: Checks | None = None) -> list[Vector]:
     path = vectors_path(page)
     if not path.is_file():
         raise SpecError(path, None, f"{page.slug} has no vectors")
-    data, node = read_yaml(path.read_text(encoding="utf-8"), path, schema())
+    data, node = read_yaml(read_text(path), path, schema())
     if data["finding"] != page.slug:
         raise SpecError(path, 1, f"these vectors say that they are of {data['finding']!r}")
     ideas = {clause.idea for clause in page.clauses}

@@ -62,6 +62,12 @@ def test_a_withdrawn_id_is_never_reused(lock: Path) -> None:
     assert lock.read_text() == before
 
 
+def test_a_lock_that_is_no_text_names_its_line(lock: Path) -> None:
+    lock.write_bytes(b"# head\n\xff\xfe\n")
+    with pytest.raises(SpecError, match=r":2: not UTF-8"):
+        read_lock(lock)
+
+
 @pytest.mark.parametrize(
     ("text", "told"), [("demo.a | MUST\n", "is 'id | level"), ("a | M | h | 1\na | M | h | 1\n", "twice")]
 )

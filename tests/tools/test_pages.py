@@ -135,8 +135,24 @@ def test_what_is_out_of_order_is_told_with_its_line(write, old: str, new: str, l
 def test_bytes_that_are_no_text(write) -> None:
     path = write(PAGE)
     path.write_bytes(b"---\n\xff\xfe")
-    with pytest.raises(SpecError, match="not UTF-8"):
+    with pytest.raises(SpecError, match=r":2: not UTF-8"):
         read_page(path)
+
+
+def test_a_page_that_cannot_be_read_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "layout").mkdir()
+    (tmp_path / "layout/folder.md").mkdir()
+    with pytest.raises(SpecError, match=r"folder\.md: cannot be read"):
+        load_pages(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["layuot/demo-rule.md", "layout/deeper/demo-rule.md"])
+def test_a_page_outside_the_areas_is_not_overlooked(tmp_path: Path, place: str) -> None:
+    path = tmp_path / place
+    path.parent.mkdir(parents=True)
+    path.write_text(PAGE, encoding="utf-8")
+    with pytest.raises(SpecError, match="the areas are capacity, layout"):
+        load_pages(tmp_path)
 
 
 def test_a_tombstone_names_a_living_clause(write, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from memspec.conformance import CannotRun, Checks
 from memspec_tools.clauses import ClauseText
 from memspec_tools.errors import SpecError
+from memspec_tools.judging import run_vectors
 from memspec_tools.pages import Page
 from memspec_tools.vectors import Vector, load_vectors, run_vector
 
@@ -127,6 +128,24 @@ def test_outcomes_of_a_must_reject_vector(read) -> None:
         (crash, "crash"),
     ):
         assert run_vector(two, CHECKS, subject).outcome == outcome
+
+
+def test_a_subject_that_ends_the_process_fails_the_vector_only(read) -> None:
+    def leave(x: Any) -> Any:
+        raise SystemExit(0)
+
+    assert [v.outcome for _, v in run_vectors(read(ONE + SECOND), CHECKS, leave)] == ["crash", "crash"]
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line(read, tmp_path: Path) -> None:
+    read(ONE)
+    path = tmp_path / "vectors/layout/demo.yaml"
+    path.write_bytes(b"finding: demo\n# \xff\n")
+    page = Page(
+        "demo", "layout", "function", "t", "s", "merged", "proposal", (), (), tmp_path / "layout/demo.md", "", 1, (), ()
+    )
+    with pytest.raises(SpecError, match=r"demo\.yaml:2: not UTF-8"):
+        load_vectors(page)
 
 
 def test_steps_are_compared_one_by_one(read) -> None:
