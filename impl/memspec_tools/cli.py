@@ -16,7 +16,7 @@ from memspec_tools.errors import SpecError
 from memspec_tools.judging import LIMIT_S
 from memspec_tools.pages import AREAS, Page, load_pages
 from memspec_tools.places import shown
-from memspec_tools.printing import err, out, print_finding, print_page, progress
+from memspec_tools.printing import err, out, print_finding, print_methods, print_next_steps, print_page, progress
 
 
 class Teach(click.Group):
@@ -73,13 +73,18 @@ def list_(slug: str | None) -> None:
 @main.command()
 @click.argument("clause_id", metavar="ID")
 def show(clause_id: str) -> None:
-    """Show one clause (or a finding's summary): text, level, hash, since, how it is decided, what breaks it."""
-    if "." not in clause_id:
-        print_page(_page(clause_id))
-        return
+    """Show one clause: text, level, hash, since, how it is decided, what breaks it. Or a finding: its summary, and the methods
+    that a subject may offer.
+    """
     from memspec_tools.findings import load_findings, page_of
     from memspec_tools.lock import read_lock
 
+    if "." not in clause_id:
+        finding = load_findings([clause_id])[0]
+        print_page(finding.page)
+        print_methods(finding.checks, finding.page.module)
+        return
+    clause_id = _cited(clause_id)
     page = page_of(clause_id, load_pages())
     clause = _clause(clause_id)
     locked = read_lock().get(clause_id)
@@ -120,6 +125,7 @@ def cite(clause_id: str, form: str | None) -> None:
     from memspec_tools.findings import page_of
     from memspec_tools.lock import read_lock
 
+    clause_id = _cited(clause_id)
     page = page_of(clause_id, load_pages())
     locked = read_lock().get(clause_id)
     forms = citations(page, _clause(clause_id), locked.since if locked else __version__)
@@ -147,7 +153,7 @@ def check(slug: str, subject: str | None, device: str, strict: bool, limit: floa
     if as_json:
         click.echo(json.dumps(report, indent=1))
     else:
-        print_finding(report)
+        print_finding(report, None if subject is None else {clause.id: clause.text for clause in _page(slug).clauses})
     if not any(c["verdict"] in ("pass", "fail", "crash") for c in report["clauses"]):
         raise SpecError(
             None, None, f"nothing was decided: {report['clauses'][0]['detail'] if report['clauses'] else 'no clauses'}"
@@ -155,6 +161,8 @@ def check(slug: str, subject: str | None, device: str, strict: bool, limit: floa
     broken = [
         c for c in report["clauses"] if c["verdict"] in ("fail", "crash") and (strict or c["level"].startswith("MUST"))
     ]
+    if subject is not None and not as_json:
+        print_next_steps(report, len(broken))
     missed = [f for f in report["faults"] if f["verdict"] == "missed"]
     if broken or missed or report["vectors"]["failed"]:
         sys.exit(1)
@@ -234,6 +242,17 @@ def _page(slug: str) -> Page:
         if page.slug == slug:
             return page
     raise SpecError(None, None, f"there is no finding {slug!r}; known: {', '.join(page.slug for page in pages)}")
+
+
+def _cited(name: str) -> str:
+    """The clause id in a citation (``memspec:<id>@<hash>``). Says so where the text is no longer the one that was cited."""
+    clause_id, _, cited = name.removeprefix("memspec:").partition("@")
+    now = next((c.hash for page in load_pages() for c in page.clauses if c.id == clause_id), cited)
+    if cited and cited != now:
+        err.print(
+            f"{clause_id} was cited as @{cited}; its text is another now, @{now}", soft_wrap=True, highlight=False
+        )
+    return clause_id
 
 
 def _clause(clause_id: str) -> ClauseText:

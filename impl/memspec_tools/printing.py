@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 
+from memspec.conformance import Checks, facet_methods
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -54,8 +57,34 @@ def print_page(page: Page) -> None:
         out.print(escape(f"  {source['system']}: {source['ref']}{release}"), soft_wrap=True)
 
 
-def print_finding(report: Report) -> None:
-    """The verdicts of one finding as a table, then what was seen where one is not in order. Clauses that did not run are summed up."""
+def print_methods(checks: Checks, module: str) -> None:
+    """What a subject may offer: each facet that some clause asks for, its methods with their signatures, its clauses; and
+    where the types of a finding's ``module`` are explained.
+    """
+    asked: dict[type, list[str]] = {}
+    for clause in checks.clauses.values():
+        if clause.facet is not None:
+            asked.setdefault(clause.facet, []).append(clause.id.partition(".")[2])
+    out.print("what a subject may offer, each facet alone or with others:")
+    for facet, ideas in asked.items():
+        out.print(
+            f"  [bold]{facet.__name__}[/]  {escape(' '.join((facet.__doc__ or '').split()))}",
+            soft_wrap=True,
+            highlight=False,
+        )
+        for name in facet_methods(facet):
+            signature = str(inspect.signature(getattr(facet, name))).replace("'", "")
+            out.print(escape(f"    {name}{signature}"), soft_wrap=True, highlight=False)
+        out.print(f"    [dim]judged for {', '.join(ideas)}[/]", soft_wrap=True, highlight=False)
+    if find_spec(f"{module}.data"):
+        out.print(f"the types in these signatures: python -m pydoc {module}.data", soft_wrap=True, highlight=False)
+
+
+def print_finding(report: Report, texts: Mapping[str, str] | None = None) -> None:
+    """The verdicts of one finding as a table, then what was seen where one is not in order. Clauses that did not run are summed up.
+
+    With ``texts`` (clause texts by id, for somebody's own subject) each broken clause is quoted.
+    """
     implementations = list(dict.fromkeys(name for clause in report["clauses"] for name in clause["implementations"]))
     several = implementations if len(implementations) > 1 else []
     table = Table(
@@ -92,6 +121,8 @@ def print_finding(report: Report) -> None:
                 soft_wrap=True,
                 highlight=False,
             )
+            if texts is not None:
+                out.print(f"      {escape(texts[clause['id']])}", soft_wrap=True, highlight=False)
             for name, per in clause["implementations"].items():
                 if per["verdict"] in ("fail", "crash"):
                     out.print(f"      {name}, case {escape(per['case'])}", soft_wrap=True, highlight=False)
@@ -111,3 +142,22 @@ def print_finding(report: Report) -> None:
     out.print(f"  vectors: {counts}")
     for name in vectors["failed"]:
         out.print(f"    [red]{name}[/]: {escape(vectors['details'][name])}", soft_wrap=True, highlight=False)
+
+
+def print_next_steps(report: Report, broken: int) -> None:
+    """How somebody's own subject stands, in one line, and where to read on."""
+    seen = [clause["verdict"] for clause in report["clauses"]]
+    first = next((c["id"] for c in report["clauses"] if c["verdict"] in ("fail", "crash")), None)
+    undecided = len(seen) - seen.count("pass") - seen.count("fail") - seen.count("crash")
+    out.print(
+        f"{seen.count('pass')} clauses hold, {seen.count('fail') + seen.count('crash')} do not"
+        f"{f' ({broken} of them decide the exit code)' if broken else ''}, {undecided} not decided.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    if first:
+        out.print(f"  memspec show {first}   what breaks this clause, and its vectors", soft_wrap=True, highlight=False)
+    if "not-run" in seen:
+        out.print(
+            f"  memspec show {report['slug']}   the methods that a subject may offer", soft_wrap=True, highlight=False
+        )

@@ -105,6 +105,43 @@ def test_the_subject_of_the_readme_is_caught(memspec) -> None:
     assert "not-run" in verdicts.values()
 
 
+def test_a_check_quotes_what_is_broken_and_says_where_to_read_on(memspec) -> None:
+    name = write("idle_subject", "class Zeroer:\n    def clear(self, *rest): ...\n")
+    told = memspec("check", SLUG, "--subject", f"{name}:Zeroer").output
+    assert "Every byte of every element of the listed blocks MUST be zero afterwards." in told
+    assert re.search(r"\d+ clauses hold, \d+ do not \(\d+ of them decide the exit code\), \d+ not decided\.", told)
+    assert f"memspec show {SLUG}.every-due-byte" in told
+    methods = memspec("show", SLUG).output
+    assert (
+        "clear(self, arena: bytearray, base: int, views: Sequence[View], block_ids: Sequence[int]) -> None" in methods
+    )
+    assert f"memspec show {SLUG} " in told
+
+
+def test_a_subject_that_can_be_made_once_only_is_a_crash(memspec) -> None:
+    source = "import sys\nmade = []\ndef make():\n    made.append(1) if not made else sys.exit(0)\n"
+    name = write("once_only", source + "    class Zeroer:\n        def clear(self, *rest): ...\n    return Zeroer()\n")
+    result = memspec("check", SLUG, "--subject", f"{name}:make")
+    assert result.exit_code == 1
+    assert "making the subject: SystemExit" in result.output
+
+
+def test_a_citation_is_understood_whole(memspec) -> None:
+    now = re.search(r"@([0-9a-f]{8})", memspec("show", CLAUSE).output)
+    assert now
+    assert memspec("show", f"memspec:{CLAUSE}@{now[1]}").stderr == ""
+    stale = memspec("cite", f"memspec:{CLAUSE}@00000000")
+    assert stale.exit_code == 0
+    assert f"was cited as @00000000; its text is another now, @{now[1]}" in stale.stderr
+
+
+def test_an_installed_package_keeps_no_results(memspec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memspec_tools.verify.root", lambda: None)
+    result = memspec("verify", SLUG, "--cached")
+    assert result.exit_code == 2
+    assert "--cached needs a checkout" in result.stderr
+
+
 def test_a_hanging_and_a_babbling_subject(memspec) -> None:
     name = write("hanging_subject", "class Zeroer:\n    def clear(self, *rest):\n        while True: pass\n")
     result = memspec("check", SLUG, "--subject", f"{name}:Zeroer", "--limit", "0.3")
