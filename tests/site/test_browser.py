@@ -56,6 +56,11 @@ def test_search_finds_chinese_terms(visit: Any, term: str) -> None:
     assert any("spec/terms/" in hit for hit in found(visit(""), term))
 
 
+@pytest.mark.parametrize("words", ["50276", "#50276", "PR #50276"])
+def test_search_finds_an_upstream_number(visit: Any, words: str) -> None:
+    assert any("spec/layout/packed-block-zeroing/" in hit for hit in found(visit(""), words))
+
+
 @pytest.mark.parametrize("path", KINDS)
 def test_pages_load_without_errors_and_ask_only_this_host(visit: Any, path: str) -> None:
     page = visit(path)
