@@ -192,6 +192,26 @@ def test_a_failing_verdict_carries_case_seen_and_due() -> None:
     assert "saw 1, due 2" in verdict.detail
 
 
+def test_a_crash_does_not_hide_a_violation_that_comes_later() -> None:
+    class Moody:
+        def __init__(self, *answers: Any) -> None:
+            self.answers = list(answers)
+
+        def answer(self) -> int:
+            told = self.answers.pop(0)
+            if isinstance(told, Exception):
+                raise told
+            return int(told)
+
+    def outcome(*answers: Any) -> str:
+        (verdict,) = judge(_checks(1, 1, 1), Moody(*answers)).values()
+        return verdict.outcome
+
+    assert outcome(KeyError("x"), 1, 2) == "fail"
+    assert outcome(NotExercised("x"), KeyError("x"), 1) == "crash"
+    assert outcome(NotExercised("x"), 1, 1) == "not-exercised"
+
+
 def test_a_clause_is_decided_once() -> None:
     checks = _checks(1)
     with pytest.raises(ValueError, match=r"demo\.says-so is decided already"):

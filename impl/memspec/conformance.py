@@ -194,23 +194,28 @@ def judge(
 
 
 def decide(clause: Clause, subject: Any) -> Verdict:
-    """Decide one clause about ``subject``; stops at the first case that is not in order."""
+    """Decide one clause about ``subject``.
+
+    Stops at the first violation, wherever it stands among the cases: a crash or a case that was not exercised does not hide one
+    that comes later, and is the outcome only where nothing is violated.
+    """
     if missing := lacks(subject, clause.facet):
         return Verdict("not-run", detail=f"the subject has no {', '.join(missing)}()")
-    count = 0
+    count, other = 0, None
     for case in clause.cases():
         count += 1
         try:
             clause.decide(subject, case)
         except CannotRun as why:
             return Verdict("not-run", count, case, str(why))
-        except NotExercised as why:
-            return Verdict("not-exercised", count, case, str(why))
         except Violation as broken:
             return Verdict("fail", count, case, str(broken), broken.trace)
+        except NotExercised as why:
+            other = other or Verdict("not-exercised", count, case, str(why))
         except (Exception, SystemExit) as crash:
-            return Verdict("crash", count, case, f"{type(crash).__name__}: {crash}")
-    return Verdict("pass" if count else "not-exercised", count)
+            if other is None or other.outcome != "crash":
+                other = Verdict("crash", count, case, f"{type(crash).__name__}: {crash}")
+    return other or Verdict("pass" if count else "not-exercised", count)
 
 
 def variant(reference: ModuleType, **changed: Any) -> ModuleType:
