@@ -5,11 +5,11 @@ READY := .venv/.ready
 .PHONY: site test serve lint clean
 
 site: $(READY)  ## Execute everything and build the site into site/
-	$(BIN)/python -m pytest -q -m clause -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -m clause -n 2 --dist loadfile
 	$(BIN)/mkdocs build --strict
 
 test: $(READY)  ## The whole suite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 serve: $(READY)  ## The site with live reload
 	$(BIN)/mkdocs serve

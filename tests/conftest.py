@@ -6,7 +6,6 @@ The suite runs on as many processes as ``-n`` says; the controller alone keeps o
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator
 
@@ -16,7 +15,6 @@ from memspec_tools.findings import load_findings
 from memspec_tools.outcomes import TestOutcome, write_outcomes
 from memspec_tools.verify import closure_hash
 
-GROUP = r"@(site|tests/[\w/]+\.py)$"  # what the distribution appends to the names of tests
 WITHOUT_BROWSER = "there is no Chromium on this machine"
 
 try:
@@ -48,9 +46,8 @@ class Outcomes:
         if report.when != "call" and report.passed:
             return
         verdict = {"passed": "pass", "failed": "fail", "skipped": "not-run"}[report.outcome]
-        test = re.sub(GROUP, "", report.nodeid)
         for clause, fault, detail in [told for name, told in report.user_properties if name == "clause"]:
-            self.decided[test, clause] = TestOutcome(test, clause, fault, verdict, detail)
+            self.decided[report.nodeid, clause] = TestOutcome(report.nodeid, clause, fault, verdict, detail)
 
     def pytest_sessionfinish(self) -> None:
         if self.decided:
@@ -76,11 +73,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(pytest.mark.skip(reason=WITHOUT_BROWSER))
-        file = item.path.relative_to(item.config.rootpath).as_posix()
-        group = (
-            "site" if file.startswith("tests/site/") else file
-        )  # one process builds the site, one judges the findings
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import http.server
 import os
@@ -43,12 +44,18 @@ def site() -> Path:
     """``site/``, built if it is absent or older than what it is made from; or the built site that MEMSPEC_SITE names, as it is."""
     if given := os.environ.get("MEMSPEC_SITE"):
         return Path(given)
-    built = TOP / "site" / "search" / "search_index.json"
-    if not built.is_file() or built.stat().st_mtime < newest("docs", "spec", "impl", "gallery"):
-        done = subprocess.run(
-            [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"], cwd=TOP, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+    built, lock = TOP / "site" / "search" / "search_index.json", TOP / ".cache" / "site.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as held:  # of several processes one builds, the others wait for it
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not built.is_file() or built.stat().st_mtime < newest("docs", "spec", "impl", "gallery"):
+            done = subprocess.run(
+                [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"],
+                cwd=TOP,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stderr[-3000:]
     return TOP / "site"
 
 
