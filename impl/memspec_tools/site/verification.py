@@ -156,7 +156,7 @@ def fault(page: Page, entry: Record) -> str:
         facts.append(("Declared, not broken", ", ".join(missing)))
     if entry.get("masked_by"):
         facts.append(("Masked by", text(entry["masked_by"])))
-    listed = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in facts)
+    listed = "".join(f"<div><dt>{label}</dt> <dd>{value}</dd></div> " for label, value in facts)
     title = f"{text(name)} {fault_verdict(str(entry['verdict']))}"
     note = f"<p>{text(entry['note'])}</p>" if entry.get("note") else ""
     return (
