@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from memspec_tools.errors import SpecError
-from memspec_tools.findings import load_findings
 from memspec_tools.outcomes import TestOutcome, write_outcomes
+from memspec_tools.pages import load_pages
 from memspec_tools.verify import closure_hash
 
 WITHOUT_BROWSER = "there is no Chromium on this machine"
@@ -37,7 +37,7 @@ class Outcomes:
 
     def pytest_sessionstart(self) -> None:
         try:
-            self.closures = {finding.slug: closure_hash(finding) for finding in load_findings()}  # as the code is now
+            self.closures = {page.slug: closure_hash(page) for page in load_pages()}  # as the code is now
         except SpecError as trouble:
             raise pytest.UsageError(str(trouble)) from trouble
 

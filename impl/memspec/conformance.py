@@ -218,6 +218,13 @@ def decide(clause: Clause, subject: Any) -> Verdict:
     return other or Verdict("pass" if count else "not-exercised", count)
 
 
+def modules_of(reference: ModuleType) -> dict[str, ModuleType]:
+    """A module, or a package and its modules that are imported, by name."""
+    name = reference.__name__
+    below = {n: module for n, module in sys.modules.items() if module is not None and n.startswith(name + ".")}
+    return {name: reference, **below}
+
+
 def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     """The reference with some of its names replaced for all their callers, its own functions included.
 
@@ -225,12 +232,7 @@ def variant(reference: ModuleType, **changed: Any) -> ModuleType:
     function of the twin: it sees the twin's names. Raises ValueError for a name that no module of the reference has: a fault that
     changes nothing would be a straw man.
     """
-    inside = {
-        name: module
-        for name, module in sys.modules.items()
-        if module is not None and (name == reference.__name__ or name.startswith(reference.__name__ + "."))
-    }
-    inside.setdefault(reference.__name__, reference)
+    inside = modules_of(reference)
     if strangers := changed.keys() - {name for module in inside.values() for name in vars(module)}:
         raise ValueError(f"{reference.__name__} has no {', '.join(sorted(strangers))}")
     twins = {name: ModuleType(name) for name in inside}

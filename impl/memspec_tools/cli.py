@@ -86,7 +86,7 @@ def show(clause_id: str) -> None:
         return
     clause_id = _cited(clause_id)
     page = page_of(clause_id, load_pages())
-    clause = _clause(clause_id)
+    clause = _clause(page, clause_id)
     locked = read_lock().get(clause_id)
     out.print(
         f"[bold]{clause.id}[/]  [cyan]{clause.level}[/]  @{clause.hash}  since {locked.since if locked else 'not released'}",
@@ -128,7 +128,7 @@ def cite(clause_id: str, form: str | None) -> None:
     clause_id = _cited(clause_id)
     page = page_of(clause_id, load_pages())
     locked = read_lock().get(clause_id)
-    forms = citations(page, _clause(clause_id), locked.since if locked else __version__)
+    forms = citations(page, _clause(page, clause_id), locked.since if locked else __version__)
     for text in [forms[form]] if form else forms.values():
         click.echo(text)
 
@@ -255,8 +255,8 @@ def _cited(name: str) -> str:
     return clause_id
 
 
-def _clause(clause_id: str) -> ClauseText:
-    return next(clause for page in load_pages() for clause in page.clauses if clause.id == clause_id)
+def _clause(page: Page, clause_id: str) -> ClauseText:
+    return next(clause for clause in page.clauses if clause.id == clause_id)
 
 
 main.add_command(gallery)

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from memspec_tools.clauses import ClauseText
+from memspec_tools.documents import read_text
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page, read_page
 from memspec_tools.places import HERE, root, spec_dir
@@ -91,6 +92,12 @@ def script_closure(script: Path, where: Tree | None = None) -> Closure:
     return closure_from(parts | _vector_parts(area, slug, where))
 
 
+def module_closure(module: str, where: Tree | None = None) -> Closure:
+    """What one of our modules does: its code and that of all modules of ours that it imports."""
+    impl = (where or tree()).impl
+    return closure_from({name: code_hash(path) for name, path in _reached([module], impl).items()})
+
+
 def closure_from(parts: Mapping[str, str]) -> Closure:
     """The closure of ``parts``; a record's own parts must give its own hash, or the record was edited."""
     ordered = dict(sorted(parts.items()))
@@ -106,7 +113,7 @@ def changes(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
 
 def code_hash(path: Path) -> str:
     """Short hash of the syntax tree of a Python file, without comments, docstrings and ``__version__``."""
-    return _code_hash(path, _read(path))
+    return _code_hash(path, read_text(path))
 
 
 def modules_below(module: str, impl: Path) -> Iterator[tuple[str, Path]]:
@@ -128,7 +135,7 @@ def imports(path: Path, module: str, impl: Path) -> list[str]:
     """Modules of ours that a file imports anywhere in it, with their packages. ``module`` is its own dotted name."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     wanted: set[str] = set()
-    for node in ast.walk(_parse(path, _read(path))):
+    for node in ast.walk(_parse(path, read_text(path))):
         if isinstance(node, ast.Import):
             wanted |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -141,17 +148,22 @@ def imports(path: Path, module: str, impl: Path) -> list[str]:
     return [name for name in candidates if module_path(name, impl)]
 
 
-def _module_parts(starts: Iterable[str], area: str, slug: str, where: Tree) -> dict[str, str]:
-    package = f"memspec.{area}.{slug.replace('-', '_')}"
+def _reached(starts: Iterable[str], impl: Path) -> dict[str, Path]:
+    """The modules of ours among ``starts``, and all that they import, with their files."""
     waiting, found = list(starts), dict[str, Path]()
     while waiting:
         module = waiting.pop()
-        path = module_path(module, where.impl)
+        path = module_path(module, impl)
         if path is not None and module not in found:
             found[module] = path
-            waiting += imports(path, module, where.impl)
+            waiting += imports(path, module, impl)
+    return found
+
+
+def _module_parts(starts: Iterable[str], area: str, slug: str, where: Tree) -> dict[str, str]:
+    package = f"memspec.{area}.{slug.replace('-', '_')}"
     parts = {}
-    for module, path in found.items():
+    for module, path in _reached(starts, where.impl).items():
         name = "package" if module == package else module.removeprefix(package + ".")
         parts[name] = code_hash(path)
     return parts
@@ -162,7 +174,7 @@ def _vector_parts(area: str, slug: str, where: Tree) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        data = yaml.safe_load(_read(path))
+        data = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, ValueError) as trouble:
         mark = getattr(trouble, "problem_mark", None)
         raise SpecError(path, mark.line + 1 if mark else 1, f"not YAML: {' '.join(str(trouble).split())}") from trouble
@@ -176,13 +188,6 @@ def _plain(data: Any) -> str:
     if isinstance(data, list):
         return "[" + ",".join(map(_plain, data)) + "]"
     return ascii(data)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as trouble:
-        raise SpecError(path, 1, f"not UTF-8: {trouble.reason} at byte {trouble.start}") from trouble
 
 
 def _parse(path: Path, source: str) -> ast.Module:

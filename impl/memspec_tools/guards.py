@@ -7,15 +7,13 @@ guard whose deletion breaks nothing is redundant; its ``if`` carries a comment `
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from memspec.conformance import variant
+from memspec.conformance import modules_of, variant
 
 from memspec_tools.findings import Finding
 from memspec_tools.judging import judged, run_vectors
@@ -62,10 +60,8 @@ class Deletion:
 
 def guards(finding: Finding) -> Iterator[Guard]:
     """Every guard in the functions of the finding's reference, module by module."""
-    importlib.import_module(finding.reference.__name__)
-    for name, module in sorted(sys.modules.items()):
-        if name == finding.reference.__name__ or name.startswith(finding.reference.__name__ + "."):
-            yield from _guards_of(module)
+    for _, module in sorted(modules_of(finding.reference).items()):
+        yield from _guards_of(module)
 
 
 def without(finding: Finding, guard: Guard) -> ModuleType:

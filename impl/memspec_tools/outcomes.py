@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from memspec_tools.kept import keep, read_kept
 from memspec_tools.places import cache_dir, root
 
 SEVERITY = ("fail", "crash", "not-run", "pass")
@@ -33,15 +32,12 @@ def outcomes_path() -> Path:
 def write_outcomes(outcomes: Iterable[TestOutcome], closures: Mapping[str, str]) -> None:
     """Replace what is known of each test that ran; ``closures`` says for which code of each finding (by slug) it was seen."""
     path = outcomes_path()
-    kept = _read(path)
+    kept = read_kept(path)
     for outcome in outcomes:
         kept[outcome.test + "|" + outcome.clause] = vars(outcome) | {
             "closure": closures.get(outcome.clause.partition(".")[0], "")
         }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-    fresh.replace(path)
+    keep(path, dict(sorted(kept.items())))
 
 
 def read_outcomes(slug: str, closure: str) -> list[TestOutcome]:
@@ -49,19 +45,11 @@ def read_outcomes(slug: str, closure: str) -> list[TestOutcome]:
     found: list[TestOutcome] = []
     if root() is None:
         return found
-    for record in _read(outcomes_path()).values():
+    for record in read_kept(outcomes_path()).values():
         if record["clause"].partition(".")[0] != slug:
             continue
         fields = {key: value for key, value in record.items() if key != "closure"}
         if record["closure"] != closure:
             fields |= {"verdict": "not-run", "detail": "stale: the code or the clauses changed since this test ran"}
         found.append(TestOutcome(**fields))
-    return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
     return found

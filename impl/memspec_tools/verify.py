@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from memspec import __version__
 from memspec.conformance import Fault, Outcome, Verdict
 
-from memspec_tools.closure import closure_of, code_hash
+from memspec_tools.closure import finding_closure, module_closure
 from memspec_tools.errors import SpecError
 from memspec_tools.findings import Finding, load_findings
 from memspec_tools.judging import judged, run_vectors
+from memspec_tools.kept import keep, read_kept
 from memspec_tools.outcomes import SEVERITY, TestOutcome, read_outcomes
-from memspec_tools.places import HERE, cache_dir, root
+from memspec_tools.pages import Page
+from memspec_tools.places import cache_dir, root
 from memspec_tools.vectors import Vector
 
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "crash", "not-exercised", "pass", "not-run")
@@ -122,7 +121,7 @@ def vectors_report(results: Sequence[tuple[Vector, Verdict]]) -> Report:
 def with_outcomes(report: Report, finding: Finding) -> Report:
     """Fill in what marked tests of this build decided; without a fresh outcome such a clause is "not-run"."""
     decided = [clause for clause in report["clauses"] if clause["decided_by"] == "test"]
-    outcomes = read_outcomes(finding.slug, closure_hash(finding)) if decided else []
+    outcomes = read_outcomes(finding.slug, closure_hash(finding.page)) if decided else []
     for clause in decided:
         mine = [outcome for outcome in outcomes if outcome.clause == clause["id"]]
         verdict, detail = _from_tests([outcome for outcome in mine if outcome.fault is None])
@@ -150,11 +149,11 @@ def with_outcomes(report: Report, finding: Finding) -> Report:
     return report
 
 
-def closure_hash(finding: Finding) -> str:
-    """What the finding's results stand on, as one hash; its marked tests included."""
-    tests = (root() or Path()) / "tests" / finding.page.area
-    marked = sorted(tests.glob(f"test_{finding.slug.replace('-', '_')}*.py")) if root() else []
-    return closure_of(finding.page.area, finding.slug, extra=marked).hash
+def closure_hash(page: Page) -> str:
+    """What the results of a page's finding stand on, as one hash; its marked tests included."""
+    top = root()
+    marked = (top / "tests" / page.area).glob(f"test_{page.slug.replace('-', '_')}*.py") if top else ()
+    return finding_closure(page, extra=marked).hash
 
 
 def complaints(report: Report) -> list[str]:
@@ -185,35 +184,16 @@ def cached_report(slugs: Sequence[str] = (), device: str = "cpu", tell: Tell = l
     if root() is None:
         raise SpecError(None, None, "--cached needs a checkout; an installed package keeps no results")
     findings, report = load_findings(slugs), _shell(device)
-    closures = {finding.slug: closure_hash(finding) + _own_hash() for finding in findings}
-    kept = {slug: _read_kept(slug, device, closure) for slug, closure in closures.items()}
-    for slug, ran in run_findings([f for f in findings if kept[f.slug] is None], device, tell).items():
-        kept[slug] = ran
-        path = _kept_path(slug, device)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"closure": closures[slug], "report": ran}), encoding="utf-8")
-        fresh.replace(path)
-    report["findings"] = [with_outcomes(kept[finding.slug] or {}, finding) for finding in findings]
+    runner = module_closure(__name__).hash  # a changed runner makes kept verdicts worthless too
+    closures = {finding.slug: closure_hash(finding.page) + runner for finding in findings}
+    paths = {slug: cache_dir() / "verify" / device / f"{slug}.json" for slug in closures}
+    kept = {slug: read_kept(path) for slug, path in paths.items()}
+    stale = [finding for finding in findings if kept[finding.slug].get("closure") != closures[finding.slug]]
+    for slug, ran in run_findings(stale, device, tell).items():
+        kept[slug] = {"closure": closures[slug], "report": ran}
+        keep(paths[slug], kept[slug])
+    report["findings"] = [with_outcomes(kept[finding.slug]["report"], finding) for finding in findings]
     return report
-
-
-def _kept_path(slug: str, device: str) -> Path:
-    return cache_dir() / "verify" / device / f"{slug}.json"
-
-
-def _read_kept(slug: str, device: str, closure: str) -> Report | None:
-    try:
-        kept = json.loads(_kept_path(slug, device).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-    return kept["report"] if kept.get("closure") == closure else None
-
-
-@cache
-def _own_hash() -> str:
-    """Of the code that judges: a changed runner makes kept verdicts worthless too."""
-    return "".join(code_hash(HERE / name) for name in ("verify.py", "vectors.py", "outcomes.py"))
 
 
 def _shell(device: str) -> Report:

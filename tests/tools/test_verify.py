@@ -176,7 +176,7 @@ def test_a_rubbish_store_counts_as_nothing(store: Path) -> None:
 def test_marked_tests_decide_their_clause_and_show_their_fault(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = Fault("narrow", cannot, frozenset({"doubles"}), "opposite", note="n")
     made = finding(narrow, decided_by="test")
-    monkeypatch.setattr(verify, "closure_hash", lambda finding: "c0")
+    monkeypatch.setattr(verify, "closure_hash", lambda page: "c0")
     waiting = verify.with_outcomes(verify.run_finding(made, "cpu"), made)
     assert (waiting["clauses"][0]["verdict"], waiting["faults"][0]["verdict"]) == ("not-run", "not-run")
     assert "demo.doubles" not in " ".join(verify.complaints({"findings": [waiting]}))

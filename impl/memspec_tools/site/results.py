@@ -16,7 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memspec_tools.closure import finding_closure
 from memspec_tools.errors import SpecError
+from memspec_tools.kept import keep, read_kept
 from memspec_tools.pages import Page, load_pages
 from memspec_tools.places import cache_dir, shown
 
@@ -78,13 +80,8 @@ def diagrams(page: Page) -> dict[str, list[list[str]]]:
     """
     if DIAGRAM not in page.body:
         return {}
-    from memspec_tools.closure import finding_closure
-
     closure, path = finding_closure(page).hash, cache_dir() / "diagrams" / f"{page.slug}.json"
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        kept = {}
+    kept = read_kept(path)
     if kept.get("closure") != closure:
         make = getattr(importlib.import_module(f"{page.module}.checks"), "state_diagrams", None)
         found = {name: [list(edge) for edge in edges] for name, edges in make().items()} if make else {}
@@ -95,8 +92,7 @@ def diagrams(page: Page) -> dict[str, list[list[str]]]:
                 f"the page asks for a state diagram, and state_diagrams() of {page.module}.checks gives none",
             )
         kept = {"closure": closure, "diagrams": found}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(kept), encoding="utf-8")
+        keep(path, kept)
     diagrams: dict[str, list[list[str]]] = kept["diagrams"]
     return diagrams
 
