@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from memspec_tools.clauses import ClauseText
-from memspec_tools.documents import read_text
+from memspec_tools.documents import parse_yaml, read_text
 from memspec_tools.errors import SpecError
 from memspec_tools.pages import Page, read_page
 from memspec_tools.places import HERE, root, spec_dir
@@ -174,7 +174,7 @@ def _vector_parts(area: str, slug: str, where: Tree) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        data = yaml.safe_load(read_text(path))
+        data = parse_yaml(read_text(path))
     except (yaml.YAMLError, ValueError) as trouble:
         mark = getattr(trouble, "problem_mark", None)
         raise SpecError(path, mark.line + 1 if mark else 1, f"not YAML: {' '.join(str(trouble).split())}") from trouble
@@ -190,6 +190,7 @@ def _plain(data: Any) -> str:
     return ascii(data)
 
 
+@lru_cache(maxsize=1024)
 def _parse(path: Path, source: str) -> ast.Module:
     try:
         return ast.parse(source)
@@ -199,9 +200,8 @@ def _parse(path: Path, source: str) -> ast.Module:
 
 @lru_cache(maxsize=1024)
 def _code_hash(path: Path, source: str) -> str:
-    module = _parse(path, source)
-    module.body = [statement for statement in module.body if not _is_version(statement)]
-    return _short(_tree(module))
+    kept = [statement for statement in _parse(path, source).body if not _is_version(statement)]
+    return _short(_tree(ast.Module(kept, [])))
 
 
 def _is_version(statement: ast.stmt) -> bool:

@@ -12,6 +12,8 @@ from jsonschema import Draft202012Validator
 
 from memspec_tools.errors import SpecError
 
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int = 1) -> tuple[Any, yaml.Node]:
     """The data of ``text`` and its syntax tree, which :func:`line_of` reads. Dates become ISO strings.
@@ -20,8 +22,8 @@ def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int 
     does not admit.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = _plain(yaml.safe_load(text))
+        node = yaml.compose(text, Loader=_LOADER)
+        data = _plain(parse_yaml(text))
     except yaml.MarkedYAMLError as trouble:
         mark = trouble.problem_mark or trouble.context_mark
         raise SpecError(path, first_line + (mark.line if mark else 0), f"not YAML: {trouble.problem}") from trouble
@@ -43,6 +45,15 @@ def read_yaml(text: str, path: Path, schema: Mapping[str, Any], first_line: int 
         line = first_line + line_of(node, worst.absolute_path)
         raise SpecError(path, line, f"{where}: {message}" if where else message)
     return data, node
+
+
+def parse_yaml(text: str) -> Any:
+    """The data of one YAML document, by libyaml where it is there. Raises yaml.YAMLError or ValueError."""
+    loader = _LOADER(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def read_text(path: Path) -> str:
